@@ -253,6 +253,13 @@ def truecolor(monkeypatch):
 
 
 @pytest.fixture
+def here(tmp_path, monkeypatch):
+    """Return an empty folder that the test works in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
 def rng():
     return np.random.default_rng(20240607)
 

@@ -55,16 +55,8 @@ def test_no_bit_depends_on_the_processor_nor_on_variations(name):
 
 def test_a_hash_is_of_every_bit():
     x = np.array([1.0, np.nan, -0.0])
-    hashes = {
-        Case("", lambda variation, a=a: {"y": a}).hash()
-        for a in (
-            x,
-            x.astype("f4"),
-            x[:, None],
-            np.array([1.0, np.nan, 0.0]),
-            np.array([1.0 + 2**-52, np.nan, -0.0]),
-        )
-    }
+    others = x.astype("f4"), x[:, None], np.array([1.0, np.nan, 0.0]), np.array([1.0 + 2**-52, np.nan, -0.0])
+    hashes = {Case("", lambda variation, a=a: {"y": a}).hash() for a in (x, *others)}
     assert len(hashes) == 5
     other = x.copy()
     other.view(np.uint64)[1] ^= np.uint64(1 << 63 | 1)  # another NaN

@@ -41,8 +41,7 @@ while True:
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch, normcli):
-    monkeypatch.chdir(tmp_path)
+def folder(here, normcli):
     x = np.random.default_rng(1).normal(3, 2, (4, 3))
     for name in ("x.npy", "a.npy"):
         np.save(name, x)
@@ -51,7 +50,7 @@ def folder(tmp_path, monkeypatch, normcli):
     np.save("gamma.npy", x[0])
     np.savetxt("x.csv", x, delimiter=",", header="x,y,z", comments="")
     assert normcli("fit", "zscore", "a.npy", "-o", "stats.npz").code == 0
-    return tmp_path
+    return here
 
 
 COMMANDS = [
@@ -94,21 +93,15 @@ def _touch_after(monkeypatch, owner, name, path):
     monkeypatch.setattr(owner, name, call)
 
 
+@pytest.mark.parametrize(
+    "mapped", [False, True], ids=["while it is loaded", "while it is worked on where it lies"]
+)
 @pytest.mark.parametrize("line", COMMANDS)
-def test_a_file_that_changes_while_it_is_loaded(line, folder, normcli, monkeypatch):
+def test_a_file_that_changes(line, mapped, folder, normcli, monkeypatch):
+    if mapped:
+        monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 1)
     suffix = ".npz" if "x.npz" in line else ".npy"
-    _touch_after(monkeypatch, files, "_load_whole", f"x{suffix}")
-    ran = normcli(*line.split())
-    assert (ran.code, ran.raw) == (3, b"")
-    assert ran.err.endswith(CHANGED.format(suffix=suffix) + "\n")
-    assert not list(folder.glob("y*"))
-
-
-@pytest.mark.parametrize("line", COMMANDS)
-def test_a_file_that_changes_while_it_is_worked_on_where_it_lies(line, folder, normcli, monkeypatch):
-    monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 1)
-    suffix = ".npz" if "x.npz" in line else ".npy"
-    _touch_after(monkeypatch, files, "_hold_to", f"x{suffix}")
+    _touch_after(monkeypatch, files, "_hold_to" if mapped else "_load_whole", f"x{suffix}")
     ran = normcli(*line.split())
     assert (ran.code, ran.raw) == (3, b"")
     assert ran.err.endswith(CHANGED.format(suffix=suffix) + "\n")

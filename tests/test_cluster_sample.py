@@ -25,13 +25,8 @@ def tensor(tmp_path):
 
 
 def run_shell(script, folder, environment, *, arguments=()):
-    command = [
-        "bash",
-        "-c",
-        script.replace("64", str(PARTS)).replace("train.zarr", "train.npy"),
-        "bash",
-        *arguments,
-    ]
+    text = script.replace("64", str(PARTS)).replace("train.zarr", "train.npy")
+    command = ["bash", "-c", text, "bash", *arguments]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
@@ -70,13 +65,7 @@ def test_the_sample_on_a_cluster_says_that_all_bits_agree(tmp_path):
     ran = subprocess.run(
         [sys.executable, CLUSTER / "local.py"], cwd=tmp_path, capture_output=True, text=True, check=True
     )
-    lines = ran.stdout.splitlines()
-    assert lines[-4:-2] == [
-        "statistics of one machine, of parts and of the cluster: True",
-        "elements of one machine and of the cluster: True",
-    ]
-    assert lines[-2].count(",") >= 1  # several variances
-    assert lines[-1].count(",") == 1  # and one, behind the comma of the sentence
+    assert [line.endswith(": True") for line in ran.stdout.splitlines()[-4:-2]] == [True, True]
 
 
 @pytest.mark.peers

@@ -68,14 +68,8 @@ def replay(case, **overriding):
     plan = make_plan(Request(case["norm"], like=case["framework"], **options), shape, np.dtype("f8"))
     parameters = make_parameters(case["affine"], plan.parameters.shape)
     asked = options | overriding
-    ours = normalize(
-        make_values(shape, case["scale"]),
-        case["norm"],
-        like=case["framework"],
-        dtype="float64",
-        **asked,
-        **parameters,
-    )
+    x, rest = make_values(shape, case["scale"]), {"dtype": "float64", **asked, **parameters}
+    ours = normalize(x, case["norm"], like=case["framework"], **rest)
     return np.array(case["normalized"]).reshape(shape), ours.normalized
 
 

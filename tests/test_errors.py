@@ -28,11 +28,10 @@ def test_a_missing_extra_is_named_behind_its_subject():
 
 
 @pytest.mark.parametrize("name", ["g.safetensors:g", "g.zarr:g", "g.h5:g"])
-def test_an_option_whose_file_needs_a_missing_extra_says_which(normcli, tmp_path, monkeypatch, name):
+def test_an_option_whose_file_needs_a_missing_extra_says_which(normcli, here, monkeypatch, name):
     for module in ("safetensors", "zarr", "h5py"):
         monkeypatch.setitem(sys.modules, module, None)
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "g.safetensors").write_bytes(b"\2" + bytes(7) + b"{}")
+    (here / "g.safetensors").write_bytes(b"\2" + bytes(7) + b"{}")
     ran = normcli("bn", "--shape", "2,3,4", "--gamma", name)
     assert (ran.code, ran.raw, ran.err.count("\n")) == (3, b"", 1)
     assert "needs the extra: pip install 'normcli[" in ran.err
@@ -49,10 +48,7 @@ def test_an_option_whose_file_needs_a_missing_extra_says_which(normcli, tmp_path
         "check zscore -i x.npy --actual x.npy",
     ],
 )
-def test_work_on_a_cluster_asks_for_dask_in_the_same_words(
-    normcli, tmp_path, monkeypatch, line, option, missing
-):
-    monkeypatch.chdir(tmp_path)
+def test_work_on_a_cluster_asks_for_dask_in_the_same_words(normcli, here, monkeypatch, line, option, missing):
     np.save("x.npy", np.arange(12.0).reshape(4, 3))
     assert normcli("fit", "zscore", "x.npy", "-o", "s.npz").code == 0
     for module in [name for name in sys.modules if name.startswith("normcli.cluster")]:

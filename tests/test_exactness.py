@@ -39,9 +39,7 @@ CASES = {name: (name, over_rows(name)) for name in GROUPED} | {
 OPTIONAL = {
     "zscore no mean": ("zscore", {"no_mean": True}),
     "zscore no scale": ("zscore", {"no_scale": True}),
-    "robust no mean": ("robust", {"no_mean": True}),
     "robust no scale": ("robust", {"no_scale": True}),
-    "tenths": ("robust", {"quantiles": (10, 90)}),
     "the ends": ("robust", {"quantiles": (0, 100)}),
     "on one side": ("robust", {"quantiles": (60, 97.5), "no_mean": True}),
     "thousandths": ("robust", {"quantiles": (0.001, 99.9)}),
@@ -89,16 +87,8 @@ def check(result, case: object = "") -> None:
 
 
 KINDS = [
-    "all but one",
-    "normal",
-    "mean 1e3",
-    "mean 1e6",
-    "mixed",
-    "cancelling",
-    "near the mean",
-    "outlier",
-    "integers",
-    "relu",
+    *("all but one", "normal", "mean 1e3", "mean 1e6", "mixed", "cancelling", "near the mean", "outlier"),
+    *("integers", "relu"),
 ]
 WIDE_KINDS = [*KINDS, "mean 1e9", "mean 1e12", "mean 1e15", "scale 1e-20", "scale 1e160", "scale 1e-160", "scale 1e300",
               "scale 1e-300"]  # fmt: skip
@@ -186,17 +176,6 @@ def test_no_overflow_or_underflow_that_the_exact_result_does_not_have(name, scal
         worst, _ = measure_result(result)
         assert worst <= ELEMENT, scale
         assert np.isfinite(result.normalized).all(), scale
-
-
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-@pytest.mark.parametrize("norm", ["ln", "rms", "ws", "wn"])
-@pytest.mark.parametrize("n", [5, 200])
-def test_gamma_and_beta(norm, dtype, n):
-    rng = np.random.default_rng(3)
-    x = make("mean 1e3", 4, n).astype(dtype)
-    shape = (4,) if norm in ("ws", "wn") else (n,)
-    parameters = {"gamma": rng.normal(size=shape)} | ({} if norm == "wn" else {"beta": rng.normal(size=shape)})
-    check(normalize(x, norm, **parameters))
 
 
 @pytest.mark.slow

@@ -134,11 +134,10 @@ FAULTS = (errno.EIO, errno.ENOSPC, errno.EINTR)
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch, normcli):
-    monkeypatch.chdir(tmp_path)
+def folder(here, normcli):
     np.save("x.npy", np.random.default_rng(1).normal(3, 2, (4, 3)))
     assert normcli("fit", "zscore", "x.npy", "-o", "stats.npz").code == 0
-    return tmp_path
+    return here
 
 
 @pytest.fixture(params=[pytest.param(False, id="in memory"), pytest.param(True, id="from disk to disk")])
@@ -231,6 +230,15 @@ def test_calls_that_carry_a_part_of_what_they_were_asked_to(line, name, folder, 
     old, new, _ = _learn(normcli, line, folder / name)
     assert _run(normcli, line, Disk("short"), old, folder / name).code == 0
     assert (folder / name).read_bytes() == new
+
+
+@pytest.mark.parametrize("name", ["x.npy", "x.csv"])
+def test_a_file_whose_disk_fails_is_named(name, folder, normcli):
+    np.savetxt("x.csv", np.load("x.npy"), delimiter=",")
+    line, plain, target = f"zscore -i {name} --print mean", Disk(), folder / "none"
+    _run(normcli, line, plain, None, target)
+    ran = _run(normcli, line, Disk(errno.EIO, plain.names.index("readinto") + 1), None, target)
+    assert (ran.code, ran.err) == (3, f"normcli: {name} cannot be read: Input/output error\n")
 
 
 @costly

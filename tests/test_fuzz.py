@@ -11,14 +11,8 @@ from tests.fuzz.runner import Fuzzer, judge
 from tests.fuzz.samples import FORMATS
 from tests.marks import costly
 
-_LIBRARIES = {
-    "parquet": "pyarrow",
-    "hdf5": "h5py",
-    "zarr": "zarr",
-    "zarr2": "zarr",
-    "chunk": "zarr",
-    "onnx": "onnxruntime",
-}
+_LIBRARIES = dict.fromkeys(("zarr", "zarr2", "chunk"), "zarr")
+_LIBRARIES |= {"parquet": "pyarrow", "hdf5": "h5py", "onnx": "onnxruntime"}
 
 CASES = [
     pytest.param(range(20), id="20 cases"),

@@ -19,11 +19,10 @@ KILLS = 5
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch, normcli):
-    monkeypatch.chdir(tmp_path)
+def folder(here, normcli):
     np.save("x.npy", np.random.default_rng(1).normal(3, 2, (400, 30)))
     assert normcli("fit", "zscore", "x.npy", "-o", "stats.npz").code == 0
-    return tmp_path
+    return here
 
 
 def _time(line, folder):

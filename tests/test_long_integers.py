@@ -39,7 +39,6 @@ NEAR_THE_TOP = np.full((1, 5577), 2**64 - 1001, np.uint64)
 NEAR_THE_TOP[0, 5] -= np.uint64(1)
 
 CASES = {
-    "columns of a few": (draw((5, 9)), "zscore", {}),
     "columns": (draw((90, 3)), "zscore", {"ddof": 1}),
     "rows": (draw((3, 90), 1), "ln", {"eps": 0.0}),
     "unsigned": (draw((3, 90), dtype="uint64"), "ln", {}),
@@ -50,11 +49,9 @@ CASES = {
     "minmax": (draw((3, 90)), "minmax", {"axes": 1}),
     "midrange": (draw((3, 90)), "midrange", {"axes": 1}),
     "robust": (draw((3, 90), 1), "robust", {"axes": 1}),
-    "the largest": (draw((3, 90), 1), "maxabs", {"axes": 1}),
     "the largest of the least integer": (np.array([[-(2**63), 2**63 - 1]]), "maxabs", {"axes": 1}),
     "the largest of any": (np.random.default_rng(0).integers(2**60, 2**63, (3, 90)), "maxabs", {"axes": 1}),
     "the least": (draw((3, 90), 1), "lp", {"p": -np.inf}),
-    "a sum": (draw((3, 90), 1), "lp", {"p": 1.0}),
     "a power": (draw((3, 90), 1), "lp", {"p": 3.0}),
     "a logarithm": (draw((3, 90), 1), "lp", {"p": 1.3}),
     "a small power": (draw((3, 4), 1), "lp", {"p": 1e-5, "eps": 0.0}),
@@ -67,11 +64,6 @@ CASES = {
     "a mean that is a double": (
         np.array([[2**60, 2**60 + 1, 2**60 - 1, 2**60 + 2**40, 2**60 - 2**40]]), "ln", {},
     ),
-    "times within a second": (NOW + np.random.default_rng(5).integers(0, 10**9, (3, 90)), "ln", {}),
-    "a known variance near the end of the range": (
-        draw((4, 2)), "bn", {"running_mean": [1.75e18, 0.0], "running_var": [1e300, 1.0]},
-    ),
-    "a mask": (draw((3, 40)), "ln", {"mask": np.arange(40) % 3 > 0}),
     "to float32": (draw((3, 40)), "ln", {"dtype": "float32"}),
     "a scale by eps": (draw((3, 40)), "ln", {"eps": 1e290}),
     "wide": (np.array([[2**63 - 1, -(2**63), 5, 2**53 + 1, -(2**60) - 3]] * 2), "ln", {}),

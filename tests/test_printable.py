@@ -43,9 +43,8 @@ def test_names_in_warnings_are_printable(normcli, tmp_path):
     assert "\x1b" not in ran.err + ran.out
 
 
-def test_the_name_of_a_golden_folder_is_printable_in_its_help(normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "g\u202e").mkdir()
+def test_the_name_of_a_golden_folder_is_printable_in_its_help(normcli, here):
+    (here / "g\u202e").mkdir()
     shown = normcli("check", "g\u202e", "--help").out
     assert "\u202e" not in shown
     assert shown.count("g\\u202e") == 3
@@ -80,9 +79,8 @@ NAMES = ["c\x1b[31m", "d\u202e", "e\u2028丁", "f\uffff"]
 
 
 @pytest.fixture
-def names_file(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "x.json").write_text(json.dumps([dict.fromkeys(NAMES, k**2) for k in range(3)]))
+def names_file(here):
+    (here / "x.json").write_text(json.dumps([dict.fromkeys(NAMES, k**2) for k in range(3)]))
     return "x.json"
 
 

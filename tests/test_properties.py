@@ -40,13 +40,8 @@ def test_permuting_the_axes_permutes_the_answer(x, norm, random):
     options = options_for(norm, x.shape) | ({} if NORMS[norm].rows is None else {"rows": letters[0]})
     plain = normalize(x, norm, layout=letters, **options)
     axes = [letters[axis] for axis in plain.axes]
-    moved = normalize(
-        x.transpose(order),
-        norm,
-        layout="".join(letters[i] for i in order),
-        axes=axes,
-        **options,
-    )
+    layout = "".join(letters[i] for i in order)
+    moved = normalize(x.transpose(order), norm, layout=layout, axes=axes, **options)
     atol = TOLERANCE if plain.normalized.dtype == np.float64 else 1e-5
     np.testing.assert_allclose(moved.normalized, plain.normalized.transpose(order), atol=atol)
 
@@ -55,11 +50,8 @@ def test_permuting_the_axes_permutes_the_answer(x, norm, random):
 @given(tensors(), every_norm)
 def test_the_memory_order_of_the_input_changes_no_bit(x, norm):
     options = options_for(norm, x.shape)
-    variants = (
-        np.asfortranarray(x),
-        np.ascontiguousarray(x[..., ::-1])[..., ::-1],
-        x.astype(x.dtype.newbyteorder(">")),
-    )
+    turned = np.ascontiguousarray(x[..., ::-1])[..., ::-1]
+    variants = (np.asfortranarray(x), turned, x.astype(x.dtype.newbyteorder(">")))
     plain = normalize(x, norm, **options)
     for variant in variants:
         other = normalize(variant, norm, **options)

@@ -27,10 +27,6 @@ PRINTED = {
 """Numbers that each document prints, as normcli rounds them."""
 
 
-def test_there_is_a_script_for_each_document():
-    assert [script.name[:3] for script in SCRIPTS] == list(PRINTED)
-
-
 @costly
 @pytest.mark.slow
 @pytest.mark.parametrize("document", PRINTED)

@@ -9,13 +9,7 @@ import numpy as np
 import pytest
 
 from normcli import backward, fit, normalize
-from normcli.engine.inputs import Inputs
-from normcli.engine.run import run
-from normcli.engine.walk import Effort
 from normcli.errors import UsageError
-from normcli.norms.plan import make_plan
-from normcli.norms.request import Request
-from normcli.results.given_inputs import SelectionRequest, select
 from tests.strategies import SCALERS
 from tests.test_large_files import measure_peak
 
@@ -40,23 +34,6 @@ def scale_columns(norm, x, marks):
         if some.any():
             result[some, column] = scale(norm, x[some, column])
     return result
-
-
-@pytest.mark.parametrize("effort", [Effort(), Effort(block=64, whole=1)], ids=["whole", "in passes"])
-@pytest.mark.parametrize("rows", [5, 200])
-@pytest.mark.parametrize("norm", SCALERS)
-@pytest.mark.slow
-def test_statistics_are_of_what_counts(norm, rows, effort, rng):
-    x = rng.normal(2.0, 3.0, (rows, 70))
-    marks = rng.random(x.shape) < 0.6
-    marks[:, 3] = False
-    marks[:, 4] = False
-    marks[1, 4] = True
-    plan = make_plan(Request(norm), x.shape, x.dtype)
-    selection = select(plan, x, SelectionRequest(marks))
-    y, statistics = run(plan, x, Inputs(selection=selection), effort=effort)
-    np.testing.assert_allclose(y, scale_columns(norm, x, marks), rtol=1e-12, atol=1e-13)
-    np.testing.assert_array_equal(statistics["count"], marks.sum(axis=0))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -21,16 +21,16 @@ def file(request, tmp_path):
 @pytest.mark.parametrize(
     ("command", "code"),
     [
-        pytest.param("ln -i x.npy -f json", 0, id="statistics"),
-        pytest.param("bn -i x.npy -f html -o out.html", 0, id="a page"),
-        pytest.param("compare bn zscore ln mvn rms l2 -i x.npy -f json", 0, id="why norms are equal"),
-        pytest.param("explain lrn -i x.npy --at 0,0", 0, id="a window"),
-        pytest.param("bn -i x.npy --running-mean row.npy --running-var 1", 3, id="a running statistic"),
-        pytest.param("bn -i x.npy --gamma row.npy --beta row.npy", 0, id="gamma and beta"),
-        pytest.param("identify -i x.npy --actual x.npy --gamma row.npy", 1, id="gamma of what is looked for"),
-        pytest.param("draw bn -i x.npy -o out.svg", 0, id="a picture"),
-        pytest.param("bn -i x.npy --mask x.npy", 3, id="a mask"),
-        pytest.param("check ln -i x.npy --actual x.npy", 1, id="half precision that was saved wider"),
+        ("ln -i x.npy -f json", 0),
+        ("bn -i x.npy -f html -o out.html", 0),
+        ("compare bn zscore ln mvn rms l2 -i x.npy -f json", 0),
+        ("explain lrn -i x.npy --at 0,0", 0),
+        ("bn -i x.npy --running-mean row.npy --running-var 1", 3),
+        ("bn -i x.npy --gamma row.npy --beta row.npy", 0),
+        ("identify -i x.npy --actual x.npy --gamma row.npy", 1),
+        ("draw bn -i x.npy -o out.svg", 0),
+        ("bn -i x.npy --mask x.npy", 3),
+        ("check ln -i x.npy --actual x.npy", 1),
     ],
 )
 def test_signalling_nans_are_nans_like_any_other(command, code, file, normcli, monkeypatch):

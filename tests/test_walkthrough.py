@@ -46,8 +46,7 @@ def holds(line, expected):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
-def test_a_student_gets_the_numbers_of_the_text(path, normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_student_gets_the_numbers_of_the_text(path, normcli, here):
     commands = read_script(path)
     assert len(commands) >= 4
     for command, expected in commands:

@@ -14,8 +14,6 @@ from normcli.tuples import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from normcli.algorithms.moment_formulas import RowMoments
     from normcli.algorithms.summation_orders import Values
     from normcli.norms.plan import Plan
@@ -151,15 +149,6 @@ class RowElements(NamedTuple):
         squares = square, square.astype(np.float64), stored
         divisors = Divisors(*(formula.find_divisor(one, every) for one in squares))
         return cls(rows, moments.mean[:, None], divisors, *affine, dtype)
-
-    def take(self, columns: slice) -> RowElements:
-        """Return the elements of some columns; gamma and beta must have the shape of the rows."""
-        gamma, beta = (p if p is None else p[:, columns] for p in (self.gamma, self.beta))
-        return self._replace(rows=self.rows[:, columns], gamma=gamma, beta=beta)
-
-    def choose(self, every: NDArray[np.intp]) -> RowElements:
-        """Return the elements for some of the eps, given by indices into the divisors' first axis."""
-        return self._replace(divisors=Divisors(*(some[every] for some in self.divisors)))
 
     @property
     def inverse(self) -> Values:

@@ -4,7 +4,7 @@
 * `tally`: counts of distances, the worst value, mismatches of each group
 * `check`: a tensor or statistics compared with the exact ones
 * `half_precision`: the half precision that a tensor was saved from, and sums in half precision
-* `fault`: the record of a fault: id, words, remedy, example
+* `fault`: the record of a fault: id, words, remedy, example; those of `faults.toml`
 * `gradient_check`: gradients compared with the exact ones
 * `gradient_faults`: the table of faults of dx, dgamma, dbeta and dgate
 * `gradient_forms`: faults of gradients with several forms: other axes, groups, eps, activations

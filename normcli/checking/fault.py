@@ -14,6 +14,8 @@ from normcli.tuples import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from normcli.dtypes import Floats
+
 _PLACE = re.compile(r"\{(\w+)\}")
 
 
@@ -119,3 +121,34 @@ def list_padded_counts(count: int) -> list[int]:
     """
     ends = {1 << max(0, count - 1).bit_length(), *(-count % block + count for block in _BLOCKS)}
     return sorted(end for end in ends if count < end <= 4 * count)
+
+
+def list_padded_moments(
+    mean: Floats, add_squares: Callable[[Floats], Floats], count: int, freedom: float, zeros: float
+) -> Mapping[str, list[tuple[Floats, Floats]]]:
+    """Return the mean and variance of each form of statistics that count zeros of padding, by their fault.
+
+    The faults are `count` (the sum of squares is divided by the padded length), `variance` (the sum of squares
+    has the zeros' deviations from the mean), `mean` (the sum is divided by the padded length), and `both`.
+
+    Parameters
+    ----------
+    mean : ndarray
+        The mean of each group, without padding.
+    add_squares : callable
+        Takes centres of the groups, and returns the sums of squares about them.
+    count : int
+        The number of values in a group.
+    freedom : float
+        The number by which a sum of squares is divided: n − ddof.
+    zeros : float
+    """
+    moved, padded = mean * (count / (count + zeros)), freedom + zeros
+    own, about = add_squares(mean), add_squares(moved)
+    whole = about + zeros * moved**2
+    return {
+        "count": [(mean, own / padded)],
+        "variance": [(mean, (own + zeros * mean**2) / divided) for divided in (freedom, padded)],
+        "mean": [(moved, total / freedom) for total in (own, about)],
+        "both": [(moved, one) for one in (whole / padded, about / padded, own / padded, whole / freedom)],
+    }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.checking.fault import list_padded_counts
+from normcli.checking.fault import list_padded_counts, list_padded_moments
 from normcli.checking.gradient_bounds import CLEARLY
 from normcli.norms.grid import Split
 from normcli.norms.rules import GroupOrder
@@ -80,15 +80,12 @@ def pad(c: WrongGradient, what: str) -> Iterator[Detailed]:
 
 def _list_moments(c: WrongGradient, what: str, count: float) -> list[tuple[Floats, Floats]]:
     """Return the mean and variance of each form of statistics with a padded count."""
-    t, n, freedom = c.t, c.t.size, find_freedom(c.plan, c.t.size)
-    x, own, more, mean = t.w + t.mean, t.mean, count - n, t.mean * (n / count)
-    sums = [(np.square(x - center)).sum(t.axes, keepdims=True) for center in (own, mean)]
-    return {
-        "count": [(own, sums[0] / (freedom + more))],
-        "variance": [(own, (sums[0] + more * own**2) / divided) for divided in (freedom, freedom + more)],
-        "mean": [(mean, total / freedom) for total in sums],
-        "both": [(mean, one / (freedom + more)) for one in (sums[1] + more * mean**2, *sums[::-1])],
-    }[what]
+    t, x = c.t, c.t.w + c.t.mean
+
+    def add_squares(centre: Floats) -> Floats:
+        return np.asarray(np.square(x - centre).sum(t.axes, keepdims=True))
+
+    return list_padded_moments(t.mean, add_squares, t.size, find_freedom(c.plan, t.size), count - t.size)[what]
 
 
 def _take_padded(c: WrongGradient, what: str, count: float, form: int, is_shared: bool) -> GradientTerms:

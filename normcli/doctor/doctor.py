@@ -172,7 +172,7 @@ class _Ward(Passes):
             if len(rows):
                 self._examine_rows(here, numbers, rows, affine)
         with self._lock:
-            self._add_findings(here)
+            self.total.merge(here)
 
     def _cut_affine(self, tile: Slices, order: tuple[int, ...], shape: tuple[int, ...]) -> Affine:
         lengths = [tile[run].stop - tile[run].start for run in order]
@@ -192,7 +192,10 @@ class _Ward(Passes):
             moments = accumulation.measure(values, self.formula)
             measured.append(moments)
             lost = find_lost(moments, numbers, differs)
-            overflow = self._find_overflow(accumulation, values, moments, numbers)
+            overflow = None
+            for row in np.flatnonzero(~(np.isfinite(moments.mean) & np.isfinite(moments.square)))[:1]:
+                place = locate_overflow(accumulation, values[row : row + 1], self.formula)
+                overflow = Overflow(int(numbers[row]), place)
             for finding in here.list_of(accumulation):
                 finding.negative, finding.zero, finding.overflow = *lost, overflow
         step = max(1, PIECE // rows.shape[1])
@@ -245,26 +248,6 @@ class _Ward(Passes):
             here.conditions[name].add(np.ascontiguousarray(numbers_found), numbers)
         if square is not None and self.formula.eps:
             here.faint += int(np.count_nonzero(square <= self.formula.eps))
-
-    def _find_overflow(
-        self, accumulation: Accumulation, values: Values, moments: RowMoments, numbers: Integers
-    ) -> Overflow | None:
-        bad = np.flatnonzero(~(np.isfinite(moments.mean) & np.isfinite(moments.square)))
-        if not bad.size:
-            return None
-        row = int(bad[0])
-        place = locate_overflow(accumulation, values[row : row + 1], self.formula)
-        return Overflow(int(numbers[row]), place)
-
-    def _add_findings(self, here: Examination) -> None:
-        total = self.total
-        for mine, theirs in zip(total.findings, here.findings, strict=True):
-            mine.merge(theirs)
-        for name, distribution in here.conditions.items():
-            total.conditions[name].merge(distribution)
-        total.judged += here.judged
-        total.faint += here.faint
-        total.beyond += here.beyond
 
 
 def find_lost(moments: RowMoments, numbers: Integers, differs: Selected) -> tuple[Lost, Lost]:

@@ -219,6 +219,15 @@ class Examination:
     faint: int = 0
     beyond: int = 0
 
+    def merge(self, other: Examination) -> None:
+        """Add the outcome of the same computations in other groups to this one."""
+        for mine, theirs in zip(self.findings, other.findings, strict=True):
+            mine.merge(theirs)
+        for name, distribution in other.conditions.items():
+            self.conditions[name].merge(distribution)
+        for name in ("judged", "faint", "beyond"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
     @property
     def headroom(self) -> float | None:
         """The largest float16 / the largest Σx² of a group: below 1, Σx² overflows; None if all Σx² are 0."""

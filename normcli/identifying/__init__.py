@@ -3,6 +3,7 @@
 * `question`: the question (x, y, gamma, beta), its answer, and the diagnosis in words
 * `identify`: the order in which norms, faults and maps are tried
 * `default_norm_faults`: faults of the default norms, or of the requested one, added to an answer that has none
+* `sampling`: some values of a tensor: whole groups, blocks, evenly spread indices
 * `search`: norms that reproduce y, tried on few values first
 * `models`: divisors of groups, maps without statistics, and the evidence of values for them
 * `faults`: the faults of a kernel, looked for in each part of a norm

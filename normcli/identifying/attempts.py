@@ -12,10 +12,9 @@ from normcli.algorithms.row_formula import RowElements, RowFormula
 from normcli.algorithms.table import CASTS, FORMS, KERNELS
 from normcli.checking.check import calculate_rows
 from normcli.identifying.models.divisor_fit import list_usual_eps
+from normcli.identifying.sampling import locate_value, take_groups
 from normcli.identifying.search.affine_step import round_array
-from normcli.identifying.search.groups import choose_groups, locate_value, take_groups
 from normcli.identifying.search.match import Match
-from normcli.norms.rules import EpsMode
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -32,9 +31,6 @@ if TYPE_CHECKING:
 
 LEAST_SHARE = 0.9
 """The least share of values of y that are equal to a computation's result, for it to be named."""
-
-_THINNED = 4
-"""One column in four is tried first; if too many of its values differ, the others are skipped."""
 
 
 class Candidate(NamedTuple):
@@ -76,26 +72,7 @@ class Trial(NamedTuple):
     affine: Affine
 
     @classmethod
-    def take(cls, plan: Plan, x: NDArray[Any], y: NDArray[Any], step: AffineStep, most: int) -> Trial:
-        """Return a trial of evenly spread groups, at least two if the plan has two.
-
-        Parameters
-        ----------
-        plan : Plan
-            The plan of the norm, whose groups are taken.
-        x, y : ndarray
-            Input and output, of the plan's shape.
-        step : AffineStep
-            The gamma and beta of the whole tensor, in the way in which they entered.
-        most : int
-            About how many values to take.
-        """
-        grid = plan.grid
-        chosen = choose_groups(grid.group_count, max(2, most // grid.group_size))
-        return cls.choose(plan, x, y, step, chosen)
-
-    @classmethod
-    def choose(
+    def take(
         cls, plan: Plan, x: NDArray[Any], y: NDArray[Any], step: AffineStep, chosen: NDArray[np.intp]
     ) -> Trial:
         """Return a trial of the groups of a plan with the indices `chosen`.
@@ -125,11 +102,9 @@ class Trial(NamedTuple):
 
         There is one pair for each accumulation in `chosen`, or if it is empty, for each that is known. Its
         computations are the accumulation with each order of casts. `shares` has the shape (computations, eps),
-        for the norm's eps and the other usual ones. A share below 90 %, or below the best so far, may be only
-        an upper bound.
+        for the norm's eps and the other usual ones.
         """
         formula, has_gamma = RowFormula.of(self.plan), self.affine[0] is not None
-        least = LEAST_SHARE
         for accumulation in chosen or _list_all(formula):
             widens = accumulation.dtype != self.dtype.name
             given = self.measure(accumulation, list_usual_eps(formula.eps))
@@ -137,23 +112,8 @@ class Trial(NamedTuple):
                 cast for cast in (*CASTS.values(), *FORMS) if cast.differs(widens=widens, has_gamma=has_gamma)
             ]
             computations = [Computation(accumulation, cast) for cast in casts]
-            shares = np.stack([self._score(computation, given, least) for computation in computations])
-            least = max(least, float(shares.max()))
-            yield computations, shares
-
-    def _score(self, computation: Computation, given: RowElements, least: float) -> Floats:
-        """Return, for each eps of `given`, the share of y that is equal to a computation's result.
-
-        In place of a share below `least`, an upper bound of it may be returned.
-        """
-        thin = slice(None, None, _THINNED)
-        few = self._replace(actual=self.actual[:, thin]).find_equal(computation.write(given.take(thin)))
-        shares = (self.actual.size - np.count_nonzero(~few, axis=(1, 2))) / self.actual.size
-        likely = np.flatnonzero(shares >= least)
-        if likely.size:
-            written = computation.write(given.choose(likely))
-            shares[likely] = self.find_equal(written).mean(axis=(1, 2))
-        return np.asarray(shares)
+            equal = (self.find_equal(computation.write(given)) for computation in computations)
+            yield computations, np.stack([one.mean(axis=(1, 2)) for one in equal])
 
     def measure(self, accumulation: Accumulation, every: Sequence[float | None]) -> RowElements:
         """Return the elements of the rows for several eps, with statistics computed in one way."""
@@ -201,24 +161,15 @@ class Trial(NamedTuple):
 
         The dtype of the computation's sums is the precision of the match, `bits` is its evidence.
         """
-        grid, spec, eps = self.plan.grid, self.plan.spec, candidate.request.eps or 0.0
-        return Match.of(
-            self.plan.norm.name,
+        eps = candidate.request.eps
+        return Match.of_plan(
+            self.plan.change_spec(eps=eps),
             self.actual.astype(np.float64),
-            self._calculate(candidate.request.eps),
+            self._calculate(eps),
             self.dtype,
-            functools.partial(locate_value, grid, self.chosen),
-            axes=grid.axes,
+            locate=functools.partial(locate_value, self.plan.grid, self.chosen),
             precision=computation.accumulation.dtype,
-            like=(),
             order=candidate.order,
-            groups=grid.groups,
-            group_order=grid.group_order,
-            eps=eps,
-            eps_range=(eps, eps),
-            eps_mode=None if spec.eps_mode in (EpsMode.FLOOR, EpsMode.SQUARE_FLOOR) else spec.eps_mode,
-            ddof=spec.ddof,
-            p=spec.p,
             affine=candidate.way,
             bits=bits,
         )

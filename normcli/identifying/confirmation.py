@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.checking.ulp import measure_unit
-from normcli.dtypes import find_type, get_eps
+from normcli.checking.check import ComparingSink
+from normcli.checking.tally import PIECE
+from normcli.checking.ulp import choose_tolerance, measure_unit
 from normcli.engine.inputs import Inputs, Selection
 from normcli.engine.run import run_into
 from normcli.engine.tiling.blocks import open_source
@@ -20,11 +20,11 @@ from normcli.identifying.faults.tables.places import OF_REGIONS
 from normcli.identifying.faults.unnamed_fault import tell_places
 from normcli.identifying.models.error_bounds import LARGEST_RSTD, MOST
 from normcli.identifying.models.window_model import calculate_window, lies_near
+from normcli.identifying.sampling import MOST_SAMPLED, choose_lengths, widen
 from normcli.identifying.search.affine_step import ESTIMATED
-from normcli.identifying.search.groups import widen
+from normcli.identifying.search.groups import find_equal
 from normcli.identifying.search.match import rank_matches
 from normcli.identifying.search.match_names import try_plan
-from normcli.identifying.search.samples import MOST_VALUES, Samples
 from normcli.norms.axes import ParameterShapes
 from normcli.norms.rules import Centre
 from normcli.numerics.statistics.divisor import find_divisor
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from normcli.identifying.search.affine_step import AffineStep
     from normcli.identifying.search.groups import Hypothesis
     from normcli.identifying.search.match import Match
+    from normcli.identifying.search.samples import Samples
     from normcli.norms.plan import Plan
     from normcli.numerics.workspace import Workspace
 
@@ -102,7 +103,7 @@ class Confirmation:
         if h is None or plan is None:
             return ()
         grid = replace(h.sample.grid, shape=self.samples.x.shape)
-        few = strange[: max(1, MOST_VALUES // grid.group_size)]
+        few = strange[: max(1, MOST_SAMPLED // grid.group_size)]
         sample = self.samples.take(grid, few, h.sample.standard.divisor)
         if sample is None:
             return ()
@@ -111,8 +112,8 @@ class Confirmation:
         with np.errstate(all="ignore"):
             expected = h.approximate(match.eps)
             off = np.abs(sample.actual - expected) / self.samples.tolerate(h, level)
-        neither = np.isnan(sample.actual) & np.isnan(expected)
-        off = np.where(neither, 0.0, np.nan_to_num(off, nan=np.inf))
+        off = np.where(find_equal(sample.actual, expected, self.samples.scope.dtype), 0.0, off)
+        off = np.nan_to_num(off, nan=np.inf)
         wrong = [(sample, off > 1.0)]
         if sample.undefined is not None:
             wrong.append((sample.undefined, self.samples.find_wrong(sample.undefined, h.affine)))
@@ -161,7 +162,7 @@ class Confirmation:
         h = match.hypothesis
         if h is None or match.affine == ESTIMATED:
             return []
-        few = strange[: max(1, MOST_VALUES // h.sample.grid.group_size)]
+        few = strange[: max(1, MOST_SAMPLED // h.sample.grid.group_size)]
         chosen = np.union1d(h.sample.chosen, few)
         sample = self.samples.take(h.sample.grid, chosen, h.sample.standard.divisor)
         if sample is None:
@@ -175,17 +176,14 @@ class Confirmation:
     def _bears_out_window(self, match: Match) -> bool:
         """Whether a match of a window, which was fitted to the first values, holds in the whole tensor."""
         assert match.window is not None
-        level, count = self.samples.choose_loosest(match), max(1, self.samples.count_samples())
+        level = self.samples.choose_loosest(match)
+        count = choose_lengths(self.samples.x.shape, MOST_SAMPLED, (0,), 1)[0]
         for start in range(0, len(self.samples.x), count):
             x, y = (widen(values[start : start + count]) for values in (self.samples.x, self.samples.y))
             result = calculate_window(x, match.axes[0], match.window)
-            if not lies_near(result, y, self.samples.allow_window(y, level)):
+            if not lies_near(result, y, level.allow(y, self.samples.scope.dtype, np.abs(y))):
                 return False
         return True
-
-
-PIECE = 1 << 14
-"""The number of values compared at once, so that their arrays stay in the cache."""
 
 
 _EFFORT = Effort(block=1 << 18)
@@ -212,9 +210,7 @@ def find_strange_groups(
     geometry = find_geometry(plan)
     selection = None if hypothesis.sample.standard.missing is None else Selection(omits_nan=True)
     with open_source(y, plan, geometry) as source:
-        sink = _ExcessSink(
-            geometry, source, affine, level, dtype, is_centred=hypothesis.sample.standard.centred
-        )
+        sink = _ExcessSink(plan, geometry, source, affine, level, dtype)
         statistics = run_into(plan, x, sink, Inputs(affine.scale, affine.shift, selection=selection), _EFFORT)
     return np.flatnonzero(sink.excess.reshape(-1) > _tolerate(plan, eps, statistics, level).reshape(-1))
 
@@ -250,25 +246,25 @@ def _tolerate(plan: Plan, eps: float, statistics: dict[str, Floats], level: Leve
     level : Level
         The precision of the kernel.
     """
-    norm, unit = plan.norm, level.roundings * get_eps(np.dtype(find_type(level.precision)))
+    norm, unit = plan.norm, float(level.measure(1.0))
     if norm.centre is Centre.NOTHING or norm.divisor.spread is None:
         return np.full(plan.grid.stats_shape, unit)
     size, centre = statistics[norm.divisor.spread], np.abs(statistics[norm.centre.value])
     with np.errstate(all="ignore"):
         rstd = 1.0 / find_divisor(size, eps, plan.spec.eps_mode)
         rstd = np.where(size > 0.0, rstd, np.minimum(rstd, LARGEST_RSTD))
-        tolerated = unit * rstd * (size + centre)
-    return np.minimum(np.nan_to_num(tolerated, nan=unit), MOST)
+        return np.minimum(np.nan_to_num(unit * rstd * (size + centre), nan=unit), MOST)
 
 
-class _ExcessSink:
-    """A receiver of the exact result, tile by tile, that keeps the largest excess of y in each group.
+class _ExcessSink(ComparingSink):
+    """A receiver of the exact result that compares it with y, and keeps the largest excess of y in each group.
 
     The excess of a value is (|y − exact| − bound of the last rounding) / (|exact| + max |gamma| + max |beta|),
     at least 0, and infinite where only one of y and exact is finite. Without a centre, gamma is left out.
 
     Parameters
     ----------
+    plan : Plan
     geometry : Geometry
     source : Source
         The reader of the actual tensor y.
@@ -278,8 +274,6 @@ class _ExcessSink:
         The precision, whose `ulp` bounds the last rounding.
     dtype : numpy.dtype
         The dtype in whose last place distances are counted.
-    is_centred : bool
-        True if the norm subtracts a centre.
 
     Attributes
     ----------
@@ -287,28 +281,16 @@ class _ExcessSink:
         The largest excess of each group.
     """
 
-    dtype: np.dtype[Any] = np.dtype(np.float64)
-
     def __init__(
-        self,
-        geometry: Geometry,
-        source: Source,
-        affine: AffineStep,
-        level: Level,
+        self, plan: Plan, geometry: Geometry, source: Source, affine: AffineStep, level: Level,
         dtype: np.dtype[Any],
-        *,
-        is_centred: bool,
-    ) -> None:
+    ) -> None:  # fmt: skip
+        super().__init__(plan, geometry, source, choose_tolerance(dtype))
         self.excess = make_scratch(geometry.kept_shape, np.dtype(np.float32))
-        self._geometry, self._source, self._dtype = geometry, source, dtype
-        largest = (1.0 if affine.scale is None else float(np.abs(affine.scale).max())) * is_centred
-        self._added = largest + (0.0 if affine.shift is None else float(np.abs(affine.shift).max()))
+        largest = 1.0 if affine.scale is None else float(np.abs(affine.scale).max())
+        self._added = 0.0 if affine.shift is None else float(np.abs(affine.shift).max())
+        self._added += largest * (plan.norm.centre is not Centre.NOTHING)
         self._ulp = level.ulp + (affine.rounds_to is not None)
-        self._lock = threading.Lock()
-
-    def open(self, tile: Slices, work: Workspace) -> NDArray[Any]:
-        """Return a buffer of a tile's shape, for the exact values."""
-        return work.get("write", tuple(part.stop - part.start for part in tile), self.dtype)
 
     def put(self, tile: Slices, values: NDArray[Any], work: Workspace) -> None:
         """Compare a tile of exact values with y, and update the groups' largest excesses.
@@ -335,7 +317,7 @@ class _ExcessSink:
         """
         size = np.abs(expected)
         error = np.abs(actual - expected)
-        error -= self._ulp * measure_unit(expected, self._dtype)
+        error -= self._ulp * measure_unit(expected, self.comparison.tolerance.dtype)
         error /= size + self._added
         if not error.max(initial=0.0) < np.inf:  # also where something is NaN
             wrong = np.isfinite(actual) != np.isfinite(expected)

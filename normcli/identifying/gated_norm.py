@@ -133,15 +133,10 @@ def find_gated(question: Question, gate: NDArray[Any], norm: str | None) -> Iter
                     plan = gated.plan.change_spec(eps=eps)
                     if check(gated._replace(plan=plan), {NORMALIZED: y}).ok:
                         wide = gated._replace(plan=plan.change_spec(dtype="float64"))
-                        split, spec = plan.grid.split, plan.spec
-                        yield Match.of(
-                            plan.norm.name, widen(fetch(y)), wide.calculate().normalized, dtype,
-                            axes=plan.grid.axes, precision=dtype.name, like=(),
-                            order=tuple(range(x.ndim)), groups=None if split is None else split.groups,
-                            group_order=None if split is None else split.order.value, eps=eps,
-                            eps_range=(eps, eps), eps_mode=spec.eps_mode, ddof=spec.ddof,
-                            affine=", ".join(gated.inputs.parameters) or "none",
-                            gate=(order.value, act.value),
+                        yield Match.of_plan(
+                            plan, widen(fetch(y)), wide.calculate().normalized, dtype,
+                            precision=dtype.name, order=tuple(range(x.ndim)),
+                            affine=", ".join(gated.inputs.parameters) or "none", gate=(order.value, act.value),
                         )  # fmt: skip
 
 

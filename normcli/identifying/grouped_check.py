@@ -24,7 +24,7 @@ from normcli.tensors.tensor import Tensor
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -70,6 +70,31 @@ class GroupedCheck(NamedTuple):
     checked: Checked
     warnings: tuple[str, ...]
     unjudged: tuple[int, int]
+
+    @property
+    def kept_names(self) -> tuple[str, ...]:
+        """The names of the columns that group the rows, and `column`."""
+        by = self.table.tensor.by
+        return () if by is None else (*by.names, "column")
+
+    @property
+    def group_count(self) -> int:
+        """The number of groups, each of one column."""
+        return self.plan.grid.group_count
+
+    def group_name(self, group: int) -> str:
+        """Return the name of a group: `shop=north price`."""
+        return self.stats.subject.name_group(group)
+
+    def group_index(self, group: int) -> dict[str, Any]:
+        """Return the labels of a group's rows and its column, by `kept_names`."""
+        (row, place), columns = divmod(group, self.table.tensor.values.shape[1]), self.table.tensor.columns
+        column = str(place) if columns is None else columns[place]
+        return dict(zip(self.kept_names, (*self.groups.labels[row], column), strict=True))
+
+    def locate_groups(self, indices: Sequence[Any]) -> Any:
+        """Return the group of values, given their rows and columns."""
+        return self.places[indices[0]] * self.table.tensor.values.shape[1] + indices[1]
 
 
 class GroupedTable(NamedTuple):

@@ -39,12 +39,11 @@ def find_common_divisor(found: GroupedCheck) -> Diagnosis | None:
     divisors = (centred**2).sum(0) / (centred * y).sum(0)
     if np.allclose(divisors, 1.0, _NEAR) or not table.agrees(y, centred / divisors):  # or they are left so
         return None
+    about = np.sqrt((centred**2).mean(0))
     known = {
         "it is the standard deviation of all rows": x.std(0),
         "it is the standard deviation of all rows, with ddof 1": x.std(0, ddof=1),
-        "it is the standard deviation of all rows about the means of their groups": np.sqrt(
-            (centred**2).mean(0)
-        ),
+        "it is the standard deviation of all rows about the means of their groups": about,
     }
     shown = tuple(words for words, values in known.items() if np.allclose(values, divisors, _NEAR))
     cause = f"{plan.norm.name} differs: one divisor serves all groups, {divisors[0]:.6g}"

@@ -32,7 +32,6 @@ from normcli.identifying.faults.joint_search import open_joints, recover
 from normcli.identifying.faults.variant import NEAR, REGION_IDS
 from normcli.identifying.models.known_maps import SPECTRAL, WEIGHT, name_constants, name_map, read_evaluation
 from normcli.identifying.models.map_search import (
-    MOST_SAMPLED,
     SampledBlock,
     find_global_map,
     find_near_map,
@@ -49,11 +48,12 @@ from normcli.identifying.question import (
     find_reason,
 )
 from normcli.identifying.reproduction import hold_against_all, list_candidates, reproduce
+from normcli.identifying.sampling import MOST_SAMPLED
 from normcli.identifying.search.affine_step import ESTIMATED, choose_usual, enumerate_affine_steps
 from normcli.identifying.search.groups import find_orders, put_in_order
 from normcli.identifying.search.match import Scope, drop_shorter, rank_matches
 from normcli.identifying.search.norm_search import Search
-from normcli.identifying.search.samples import MOST_VALUES, Samples
+from normcli.identifying.search.samples import Samples
 from normcli.norms.layout import make_layout
 from normcli.tensors.mapped import fetch, require_unchanged
 from normcli.tensors.pieces import iterate_pieces
@@ -64,7 +64,6 @@ if TYPE_CHECKING:
     from normcli.identifying.faults.case import Case
     from normcli.identifying.faults.claim import Claim
     from normcli.identifying.models.line_fit import PlainMap
-    from normcli.identifying.models.standards import Standard
     from normcli.identifying.search.match import Match
 
 
@@ -215,13 +214,12 @@ def _identify(question: Question, norm: str | None, list_cases: Callable[[], Seq
     affines = list(enumerate_affine_steps(x.shape, gamma, beta))
     channel = None if layout is None else make_layout(layout, x.ndim).channel
     channels = frozenset({min(1, x.ndim - 1), x.ndim - 1} if channel is None else {channel})
-    sampled = MOST_VALUES if x.size > MOST_VALUES else None
+    sampled = MOST_SAMPLED if x.size > MOST_SAMPLED else None
     dtype = choose_counting_dtype(y.dtype)
     scopes = [Scope(norm, channels, order, dtype, start, layout is not None) for order in orders]
     ways = [affines, *itertools.repeat(choose_usual(affines), len(orders) - 1)]
-    kept: dict[object, Standard] = {}
     samples = [
-        Samples(x, put_in_order(y, scope.order), steps, scope, kept)
+        Samples(x, put_in_order(y, scope.order), steps, scope)
         for scope, steps in zip(scopes, ways, strict=True)
     ]
     first, search = samples[0], Search(samples[0])

@@ -16,11 +16,12 @@ import numpy as np
 from normcli.algorithms.row_formula import RowFormula
 from normcli.algorithms.table import CASTS
 from normcli.dtypes import is_float, is_half
-from normcli.errors import NormError
 from normcli.identifying.attempts import LEAST_SHARE, Candidate, Trial
 from normcli.identifying.models.divisor_fit import list_usual_eps
 from normcli.identifying.models.weight import CERTAIN
+from normcli.identifying.sampling import spread_indices
 from normcli.identifying.search.affine_step import ESTIMATED, NO_AFFINE, enumerate_affine_steps
+from normcli.identifying.search.match_names import try_plan
 from normcli.norms.plan import make_plan
 from normcli.norms.rules import Centre, EpsMode
 from normcli.norms.table import NORMS
@@ -169,12 +170,14 @@ def reproduce(
     failed: set[tuple[object, ...]] = set()
     with np.errstate(all="ignore"):
         for candidate in candidates:
-            for number, step in enumerate(steps.get(candidate.way, ())):
-                same = (*_find_formula(candidate, x), candidate.order, candidate.way, number)
-                if same not in failed:
-                    told = list(_try_candidate(x, y.transpose(candidate.order), candidate, step))
-                    found += told
-                    failed.update(() if told else (same,))
+            plan = try_plan(candidate.request, x.shape, x.dtype)
+            if plan is None:
+                continue
+            formula = plan.grid, plan.norm.centre, plan.norm.divisor, plan.spec, candidate.order, candidate.way
+            before = len(found)
+            for step in steps.get(candidate.way, ()) if formula not in failed else ():
+                found += _try_candidate(x, y.transpose(candidate.order), candidate, step)
+            failed.update((formula,) if len(found) == before else ())
             exact = dict.fromkeys(one.computation.accumulation for one in found if one.equal == 1.0)
             if exact:
                 for other, step in itertools.product(_move_eps(candidate), steps[candidate.way]):
@@ -184,18 +187,6 @@ def reproduce(
     best = [one for one in found if one.equal == most]
     best.sort(key=lambda one: (one.match.takes_up_rounding, not one.match.has_default_eps, one.cancels))
     return () if any(one.bits < CERTAIN for one in best) else tuple(best)  # what is told holds with any eps
-
-
-def _find_formula(candidate: Candidate, x: NDArray[Any]) -> tuple[object, ...]:
-    """Return a norm's grid, centre, divisor and numeric options; norms with equal tuples have equal results.
-
-    Empty if the norm refuses the shape of x.
-    """
-    try:
-        plan = make_plan(candidate.request, x.shape, x.dtype)
-    except NormError:
-        return ()
-    return plan.grid, plan.norm.centre, plan.norm.divisor, plan.spec
 
 
 def _move_eps(candidate: Candidate) -> Iterator[Candidate]:
@@ -237,7 +228,7 @@ def _hold(told: Reproduction, x: NDArray[Any], y: NDArray[Any]) -> Reproduction:
     with np.errstate(all="ignore"):
         for start in range(0, plan.grid.group_count, step):
             chosen = np.arange(start, min(start + step, plan.grid.group_count))
-            sample = Trial.choose(plan, x, y, told.step, chosen)
+            sample = Trial.take(plan, x, y, told.step, chosen)
             equal += int(np.count_nonzero(sample.find_equal(sample.write(told.computation, request.eps))))
     return told._replace(equal=equal / x.size, compared=x.size)
 
@@ -273,20 +264,23 @@ def _try_candidate(
     chosen : sequence of Accumulation
         The ways to add up statistics that are tried; if empty, all.
     """
-    try:
-        plan = make_plan(candidate.request, x.shape, x.dtype)
-    except NormError:
+    plan = try_plan(candidate.request, x.shape, x.dtype)
+    if plan is None:
         return
     has_sums = not plan.norm.is_by_order and not plan.groups_overlap and plan.spec.p in (None, 2.0)
     if not has_sums or not 1 < plan.grid.group_size <= LARGEST_GROUP:
         return
-    few = Trial.take(plan, x, y, step, FEW_VALUES)
+    few, most = (
+        Trial.take(
+            plan, x, y, step, spread_indices(plan.grid.group_count, max(2, count // plan.grid.group_size))
+        )
+        for count in (FEW_VALUES, MOST_VALUES)
+    )
     scored = list(few.score_all(chosen)) if len(few.rows) else []
     tried = sum(shares.size for _, shares in scored)
     best = max((float(shares.max()) for _, shares in scored), default=0.0)
     if best < LEAST_SHARE:
         return
-    most = Trial.take(plan, x, y, step, MOST_VALUES)
     find_rough, measure = functools.cache(most.find_rough), functools.cache(most.measure)
     if np.count_nonzero(find_rough(plan.spec.eps)) < CERTAIN:
         return

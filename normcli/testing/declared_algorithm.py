@@ -15,7 +15,7 @@ from normcli.checking.ulp import Tolerance, choose_tolerance
 from normcli.dtypes import find_type, get_eps, get_largest, get_smallest, is_float
 from normcli.engine.run import measure
 from normcli.errors import UsageError
-from normcli.identifying.search.groups import put_back, take_groups
+from normcli.identifying.sampling import put_back, take_groups
 from normcli.norms.divisors import Measurement
 from normcli.printable import format_count
 from normcli.results.arguments import read_dtype

@@ -12,7 +12,7 @@ import numpy as np
 
 from normcli.dtypes import find_type, get_eps, get_largest, get_smallest
 from normcli.errors import NormError, UsageError
-from normcli.identifying.search.groups import put_back
+from normcli.identifying.sampling import put_back
 from normcli.norms.options import find_option
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Choices, Request

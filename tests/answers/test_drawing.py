@@ -39,10 +39,13 @@ CASES = {
     "draw-bn-large-80": lambda: render("bn", (8, 64, 32, 32), View(width=80), Options(values="none")),
     "draw-ln-histogram-120": lambda: render("ln", (2, 64), View(width=120), Options(plot="histogram")),
     "draw-ln-histogram-80": lambda: render("ln", (20, 4), View(width=80), Options(plot="histogram")),
+    "draw-gn-y-pipe": lambda: render("gn", (2, 4, 3), options=Options(values="y"), groups=2),
+    "draw-lrn-y-pipe": lambda: render("lrn", (2, 4, 3), options=Options(values="y")),
     "draw-lrn-pipe": lambda: render("lrn", (1, 7, 2, 2), options=Options(values="none")),
 }
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize("name", CASES)
 def test_drawings_look_as_they_did(name):
     text = CASES[name]()
@@ -93,25 +96,6 @@ def test_on_a_pipe_each_cell_without_value_is_the_number_of_its_group(norm, shap
         assert sorted(numbers) == sorted(expected)
     else:
         assert "0: the value" in text
-
-
-@pytest.mark.parametrize("values", ["input", "y"])
-@pytest.mark.parametrize("norm", NORMS)
-def test_without_colours_a_map_and_the_legend_say_whose_each_value_is(norm, values):
-    shape = (2, 4, 3)
-    options = {"groups": 2} if NORMS[norm].axes is AxesRule.CHANNEL_GROUPS else {}
-    plan = normalize(np.ones(shape), norm, **options).plan
-    drawn, table = render(norm, shape, options=Options(values=values), **options).split(
-        "\n\nshown " if plan.spec.window else "\n\ngroup ", 1
-    )
-    _, cells, numbers = drawn.split("\n\n")
-    assert cells.startswith(values)
-    assert numbers.startswith("window " if plan.spec.window else "groups ")
-    assert len(cells.splitlines()) == len(numbers.splitlines())
-    found = {int(n) for line in numbers.splitlines() if re.fullmatch(r"[\d ]+", line) for n in line.split()}
-    named = {int(line.split(":")[0]) for line in table.splitlines() if re.match(r"\d+: ", line)}
-    assert found == named
-    assert len(found) == (3 if plan.spec.window else plan.grid.group_count)
 
 
 @pytest.mark.parametrize("norm", ["bn", "lrn"])

@@ -69,12 +69,14 @@ CASES = {
     "compare-four-200": lambda: (compared(FOUR, (2, 4, 4, 4)), View(width=200)),
     "compare-equal-80": lambda: (compared(EQUAL, (1, 4, 2, 3)), View(width=80)),
     "compare-large-80": lambda: (compared(FOUR, (8, 64, 32, 32)), View(width=80)),
+    "compare-wide-80": lambda: (compared({"bn": Request("bn"), "ln": Request("ln")}, (2, 900)), View(width=80)),
     "restore-bn-80": lambda: (restored("bn", (3, 4)), View(width=80)),
     "restore-ln-80": lambda: (restored("ln", (2, 3, 4), layout="NLC"), View(width=80)),
     "restore-ln-markdown": lambda: (restored("ln", (3, 4)), View(), "markdown"),
 }
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize("name", CASES)
 def test_snapshot(name):
     text = render(*CASES[name]())
@@ -128,15 +130,6 @@ def test_columns_that_are_all_narrow_are_set_over_several_tables():
     lines = render(document, View(width=80)).splitlines()
     heads = [line.split("   ")[0].strip() for line in lines if line.startswith(("a", "column"))]
     assert heads == ["column 0", "a"] * 2
-
-
-def test_wide_slices_are_cut_with_a_mark():
-    text = render(
-        compared({"bn": Request("bn"), "ln": Request("ln")}, (2, 900)),
-        View(width=80, show=frozenset(("y",))),
-    )
-    assert "…" in text
-    assert max(map(len, text.splitlines())) <= 80
 
 
 def test_a_map_of_groups_is_made_where_it_is_looked_at():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 
 import pytest
 
@@ -21,17 +20,22 @@ from tests.auditing.models.zoo import NAMES, TORCH, make, record_run  # noqa: E4
 @pytest.fixture(autouse=True)
 def _calm(monkeypatch):
     monkeypatch.setenv("TRANSFORMERS_VERBOSITY", "error")
+    monkeypatch.setenv("KERAS_BACKEND", "torch")
+
+
+def judge(zooed, tmp_path, *call, **options):
+    """Record a run, and require that every norm of it agrees."""
+    record_run(zooed, tmp_path / "run.safetensors", *call, **options)
+    told = audit(tmp_path / "run.safetensors")
+    assert told.ok, str(told)
+    return told.data()["layers"]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_norm_of_a_right_model_agrees(name, tmp_path):
-    if name == "Keras":
-        os.environ.setdefault("KERAS_BACKEND", "torch")
     if name in ("Keras", "Flax"):
         pytest.importorskip(name.lower())
-    record_run(make(name), tmp_path / "run.safetensors")
-    told = audit(tmp_path / "run.safetensors")
-    assert told.ok, str(told)
+    judge(make(name), tmp_path)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -39,28 +43,21 @@ def test_every_norm_of_a_right_model_agrees(name, tmp_path):
 def test_half_precision_raises_no_alarm(name, dtype, tmp_path):
     zooed = make(name)
     zooed.model.to(dtype)
-    record_run(zooed, tmp_path / "run.safetensors")
-    told = audit(tmp_path / "run.safetensors")
-    assert told.ok, str(told)
+    judge(zooed, tmp_path)
 
 
 @pytest.mark.parametrize("name", ["ConvNeXt", "Llama", "T5"])
 def test_autocast_raises_no_alarm(name, tmp_path):
-    zooed = make(name)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        record_run(zooed, tmp_path / "run.safetensors")
-    told = audit(tmp_path / "run.safetensors")
-    assert told.ok, str(told)
+        judge(make(name), tmp_path)
 
 
 @pytest.mark.parametrize("name", ["BERT", "Gemma"])
 def test_a_training_step_has_right_gradients(name, tmp_path):
     zooed = make(name)
     zooed.model.train()
-    record_run(zooed, tmp_path / "run.safetensors", lambda: step(zooed), backward=True)
-    told = audit(tmp_path / "run.safetensors")
-    assert told.ok, str(told)
-    assert all("grad_input" in layer["parts"] for layer in told.data()["layers"][1:])
+    layers = judge(zooed, tmp_path, lambda: step(zooed), backward=True)
+    assert all("grad_input" in layer["parts"] for layer in layers[1:])
 
 
 def step(zooed):
@@ -86,7 +83,6 @@ def test_planted_faults_are_named(name, judge, count, tmp_path):
 @pytest.mark.parametrize(("name", "count"), [("BERT", 9), ("T5", 7), ("ConvNeXt", 13), ("ResNet", 23)])
 def test_exports_agree_in_onnx_runtime(name, count, tmp_path):
     """Nodes of layer norms, chains of nodes of T5's norms, and batch norms that nothing has folded."""
-    onnx = pytest.importorskip("onnx")
     pytest.importorskip("onnxruntime")
     zooed = make(name)
     batch = {"input_ids": zooed.batch["input_ids"]} if "input_ids" in zooed.batch else zooed.batch
@@ -98,16 +94,6 @@ def test_exports_agree_in_onnx_runtime(name, count, tmp_path):
     told = audit(tmp_path / "m.onnx")
     assert told.ok, str(told)
     assert len(told.found.layers) == count
-    graph = onnx.load(tmp_path / "m.onnx")
-    node = next((one for one in graph.graph.node if one.op_type.endswith("Normalization")), None)
-    if node is not None:
-        next(one for one in node.attribute if one.name == "epsilon").f = 0.5
-        onnx.save(graph, tmp_path / "other.onnx")
-        parted = audit(tmp_path / "m.onnx", against=tmp_path / "other.onnx").data()
-        first = told.found.layers[0].settings
-        assert parted["first"] == first.name
-        assert f"/{first.name.rpartition('.')[2]}/" in node.name
-        assert parted["layers"][0]["differences"] == [f"eps is 0.5, not {first.options['eps']}"]
 
 
 class First(torch.nn.Module):

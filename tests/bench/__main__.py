@@ -38,7 +38,7 @@ SECTIONS = {
     "search": "search.measure",
     "judge": "judge.measure",
 }
-"""What measures each: a function of the options of the command line, whose module may need zarr, dask, torch or peers."""
+"""The function that measures each, of the options; its module may need zarr, dask, torch or other peers."""
 
 
 def to_markdown(tables: Iterable[Table]) -> str:

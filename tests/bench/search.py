@@ -22,7 +22,7 @@ MOST_LETTERS = 160
 
 
 def measure(options: Namespace) -> list[Table]:
-    """Search the cells whose names begin with one of `options.cell` (all by default); print what is worse than before."""
+    """Search the cells whose names begin with one of `options.cell` (all by default); print what is worse."""
     worst: dict[str, Finding] = {}
     of_cells: dict[Cell, tuple[float, float]] = {}
     until = time.monotonic() + options.seconds

@@ -142,6 +142,17 @@ def test_bounds_of_each_value_have_no_smallest_tolerance():
     assert found.smallest is None
 
 
+def test_what_is_near_zero_is_far_off_in_units_alone():
+    def is_near(ulp, expected, largest):
+        return Comparison(
+            choose_tolerance(SINGLE), max_ulp=ulp, max_ulp_expected=expected, largest_expected=largest
+        ).is_near_zero
+
+    assert is_near(1.1, 0.9, 64.0)
+    assert not is_near(1.0, 0.9, 64.0)
+    assert not is_near(1.1, 1.0, 64.0)
+
+
 def fill(shape, *parts):
     groups = GroupTally(shape)
     for index, ulp in parts:
@@ -160,3 +171,10 @@ def test_groups_have_their_mismatches_and_their_furthest():
     assert groups.find_worst(2) == [(0, 3, 9.0), (2, 3, 4.0)]
     for tally in (groups, GroupTally((3,))):
         assert list(pickle.loads(pickle.dumps(tally))) == list(tally)
+
+
+def test_groups_with_mismatches_are_counted_or_each_value_where_there_are_none():
+    found, _ = compare([1.0, 2.0, 2.0], [1.0] * 3)
+    assert found.count_groups() == 2
+    found.groups = fill((4,), (((1, 1),), [[3.0, 5.0]]))
+    assert found.count_groups() == 1

@@ -69,9 +69,6 @@ def test_a_gradient_may_be_typed_in_place(normcli):
     ran = normcli("backward", "ln", "--data", "1,2,3", "--dy", "1,0,0", "--eps", "0", "--print", "dx")
     assert (ran.code, ran.err) == (0, "")
     assert [float(line) for line in ran.lines] == backward([1.0, 2, 3], [1.0, 0, 0], "ln", eps=0.0).dx.tolist()
-    told = normcli("backward", "ln", "--data", "1,2,3", "--dy", "[1,0", "--print", "dx")
-    assert (told.code, told.out, len(told.err.splitlines())) == (3, "", 1)
-    assert "--dy" in told.err
 
 
 def test_the_table(normcli):
@@ -108,6 +105,7 @@ def test_groups_without_a_derivative_are_told(normcli):
     ("options", "code", "told"),
     [
         (("--dy", "dy.npy"), 3, "--dy: dy.npy"),
+        (("--dy", "[1,0"), 3, "--dy"),
         (("--dy", "{x}", "--dy-seed", "1"), 2, "leave out --dy or --dy-seed"),
         (("-o", "dx.html"), 2, "explain --backward has a page"),
         (("--dy", "{gamma}"), 3, "dy has the shape (6,); it takes that of the input, (4, 6, 5)"),
@@ -144,8 +142,7 @@ def test_a_gate_has_a_gradient_too(normcli, tmp_path):
     assert (ran.code, ran.json["gradients"]["dgate"]["fault"]) == (1, "dgate-sign")
 
 
-def test_a_gate_that_is_broadcast_has_a_gradient_of_its_shape(normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_gate_that_is_broadcast_has_a_gradient_of_its_shape(normcli, here):
     x, dy = np.random.default_rng(4).normal(size=(2, 3, 2, 5)).astype("f4")
     for name, array in {"x": x, "dy": dy, "z": x[0, 0], "m": x[..., :1] > -1}.items():
         np.save(f"{name}.npy", array)
@@ -162,9 +159,8 @@ def test_a_gate_that_is_broadcast_has_a_gradient_of_its_shape(normcli, tmp_path,
     assert "at        l=3" in normcli("check", *asked, "--backward", "--actual-dgate=bad.npy").out
 
 
-def test_a_gate_that_is_not_given_has_no_gradient(normcli, tmp_path, monkeypatch):
+def test_a_gate_that_is_not_given_has_no_gradient(normcli, here):
     shown = ("rms", "--shape", "2,3")
-    monkeypatch.chdir(tmp_path)
     np.save("x.npy", np.ones((2, 3)))
     for line in (
         ("backward", *shown, "--print", "dgate"),

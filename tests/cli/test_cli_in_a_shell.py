@@ -65,16 +65,7 @@ def test_a_pipe_has_no_colour_and_a_terminal_has(served, on_a_terminal):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("arguments", "environment"),
-    [
-        pytest.param(["--color", "never"], {}, id="never"),
-        *slowly(
-            [
-                pytest.param([], {"NO_COLOR": "1"}, id="NO_COLOR"),
-                pytest.param([], {"TERM": "dumb"}, id="dumb"),
-            ]
-        ),
-    ],
+    ("arguments", "environment"), [(["--color", "never"], {}), ([], {"NO_COLOR": "1"}), ([], {"TERM": "dumb"})]
 )
 def test_a_terminal_without_colours(arguments, environment, on_a_terminal):
     assert "\x1b" not in on_a_terminal("bn", "--shape", "2,3", *arguments, **environment)
@@ -90,15 +81,8 @@ def test_always_means_on_a_pipe_and_a_dumb_terminal_too(term, served):
 @pytest.mark.slow
 @costly
 @sampled
-@pytest.mark.parametrize("columns", [80, *slowly([200])])
-@pytest.mark.parametrize(
-    "line",
-    [
-        "zscore --shape 3,40 --full",
-        "norms",
-        *slowly(["bn --shape 2,3,4,4", "ln --shape 8,64,32,32", "gn --groups 2 --shape 2,4,3,3"]),
-    ],
-)
+@pytest.mark.parametrize("columns", [80, 200])
+@pytest.mark.parametrize("line", ["zscore --shape 3,40 --full", "norms", "ln --shape 8,64,32,32"])
 def test_nothing_is_wider_than_the_terminal(line, columns, on_a_terminal):
     shown = re.sub(r"\x1b\[[0-9;]*m", "", on_a_terminal(*line.split(), columns=columns))
     widest = max(shown.splitlines(), key=len)
@@ -127,22 +111,12 @@ def test_a_file_whose_name_is_no_text(tmp_path):
 @pytest.mark.parametrize(
     ("line", "code", "out", "err"),
     [
-        pytest.param("bn --shape 2,3 >&-", 3, "", "normcli: standard output is closed\n", id="stdout"),
-        *slowly(
-            [
-                pytest.param("--help >&-", 3, "", "normcli: standard output is closed\n", id="stdout of help"),
-                pytest.param("bn -i - <&-", 3, "", "normcli: standard input is closed\n", id="stdin"),
-                pytest.param("bn --data '[[1,1]]' --print mean 2>&-", 0, "1.0\n1.0\n", "", id="stderr"),
-                pytest.param("bn --nothing 2>&-", 2, "", "", id="stderr of an error"),
-            ]
-        ),
-        pytest.param(
-            "bn --shape 20,30 >/dev/full",
-            3,
-            "",
-            "normcli: I/O error: No space left on device\n",
-            id="full",
-        ),
+        ("bn --shape 2,3 >&-", 3, "", "normcli: standard output is closed\n"),
+        ("--help >&-", 3, "", "normcli: standard output is closed\n"),
+        ("bn -i - <&-", 3, "", "normcli: standard input is closed\n"),
+        ("bn --data '[[1,1]]' --print mean 2>&-", 0, "1.0\n1.0\n", ""),
+        ("bn --nothing 2>&-", 2, "", ""),
+        ("bn --shape 20,30 >/dev/full", 3, "", "normcli: I/O error: No space left on device\n"),
     ],
 )
 def test_closed_and_full_streams(line, code, out, err):

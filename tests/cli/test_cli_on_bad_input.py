@@ -23,12 +23,11 @@ def made(tmp_path_factory):
     made = tmp_path_factory.mktemp("bad")
     np.save(made / "x.npy", np.arange(24.0).reshape(2, 3, 4))
     np.savez(made / "two.npz", a=np.arange(3), b=np.arange(3))
-    np.save(made / "complex.npy", np.array([1j]))
     np.save(made / "gamma.npy", np.ones(5))
     whole = (made / "x.npy").read_bytes()
     files = {
-        "cut.npy": whole[:-50], "random.npz": bytes(range(256)), "deep.json": b"[" * 5000 + b"]" * 5000,
-        "open.json": b"[[1, 2", "ragged.csv": b"1,2\n3\n", "words.csv": b"a,b\n1,x\n", "x.txt": b"1,2\n",
+        "cut.npy": whole[:-50], "deep.json": b"[" * 5000 + b"]" * 5000,
+        "words.csv": b"a,b\n1,x\n", "x.txt": b"1,2\n",
     }  # fmt: skip
     for name, content in files.items():
         (made / name).write_bytes(content)
@@ -37,24 +36,18 @@ def made(tmp_path_factory):
 
 
 @pytest.fixture
-def folder(made, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return shutil.copytree(made, tmp_path, copy_function=os.link, dirs_exist_ok=True)
+def folder(made, here):
+    return shutil.copytree(made, here, copy_function=os.link, dirs_exist_ok=True)
 
 
 CASES = [
     ("bn -i missing.npy", DATA, "missing.npy: there is no such file"),
     ("bn -i cut.npy", DATA, "cut.npy is cut short"),
-    ("bn -i random.npz", DATA, "random.npz is no readable .npz"),
-    ("bn -i complex.npy", DATA, "complex.npy holds complex128"),
     ("zscore -i words.csv --columns b", DATA, "'x' is not a number; no chosen column holds"),
     ("bn -i words.csv", DATA, "words.csv, line 2, column b: 'x' is not a number; --exclude b leaves it out"),
     ("bn -i deep.json", DATA, "deep.json is nested too deeply"),
-    ("bn -i open.json", DATA, "open.json is not valid JSON"),
-    ("bn -i ragged.csv", DATA, "ragged.csv is ragged: line 2"),
     ("bn -i folder", DATA, "folder: this is a folder"),
     ("bn -i two.npz", USAGE, "two.npz holds 2 arrays; say which"),
-    ("bn -i two.npz:c", USAGE, "two.npz holds no array 'c'"),
     ("bn -i x.npy:a", USAGE, "a .npy file holds one array"),
     ("bn -i x.txt", USAGE, "input x.txt has the suffix .txt"),
     ("bn -i -", DATA, "standard input is empty"),
@@ -63,21 +56,15 @@ CASES = [
     ("ln -i x.npy -i y.npy", USAGE, "2 files are given (x.npy, y.npy); one tensor is taken"),
     ("explain bn x.npy -i y.npy", USAGE, "2 files are given (x.npy, y.npy); one tensor is taken"),
     ("bn -i x.npy --shape 2,3", USAGE, "--input and --shape each name a tensor"),
-    ("bn -i x.npy --data 1", USAGE, "--input and --data each name a tensor"),
     ("bn -i x.npy --seed 3", USAGE, "--seed is of a generated tensor"),
     ("ln -i x.npy --axes Q", USAGE, "no axis 'Q' in the layout NCL"),
-    ("ln -i x.npy --axes 1 --keep 2", USAGE, "axes and keep"),
     ("ln -i x.npy --layout NC", USAGE, "names 2 axes; the tensor has 3"),
-    ("gn -i x.npy", USAGE, "gn needs groups"),
     ("gn -i x.npy --groups 2", USAGE, "groups 2 does not divide the length 3"),
     ("bn -i x.npy --gamma gamma.npy", DATA, "gamma has the shape (5,)"),
-    ("bn -i x.npy --gamma 1,2", DATA, "gamma has the shape (2,)"),
     ("bn -i x.npy --gamma missing.npy", DATA, "missing.npy"),
     ("bn -i x.npy --gamma 1 --affine-seed 1", USAGE, "--affine-seed draws"),
     ("bn --shape 1000000,1000000", DATA, "GiB of memory"),
-    ("bn --shape two", USAGE, "not a list of lengths"),
     ("bn --shape 2,3 --high x", USAGE, "'x' is not a number"),
-    ("bn -i x.npy --eps -1", USAGE, "eps -1.0"),
     ("ln -i x.npy --at 1,2", USAGE, "'--at'; it is an option of explain, draw ("),
     ("fit ln --shape 3", USAGE, "an option of ln, explain, compare, draw, … ("),
     ("ln --lay NC", USAGE, "Did you mean one of: '--lang'"),
@@ -102,7 +89,6 @@ CASES = [
     ("bn --shape " + "9" * 5000, USAGE, "not a list of lengths"),
     ("bn --shape 9999999999999999999999999,0", DATA, "GiB of memory"),
     ("bn -i x.npy --axes " + "9" * 5000, USAGE, "axis 999999999999999999 is out"),
-    ("bn --shape 2 --low " + "9" * 400, USAGE, "not a finite number"),
     ("bn --shape 2 --skip 999999999999999999999999", USAGE, "skip passes over"),
     ("generate", USAGE, "generate needs --shape"),
     ("generate --shape 2 -o x.exe", USAGE, "the suffix .exe"),
@@ -152,8 +138,7 @@ def test_a_folder_that_cannot_be_made_is_exit_code_3(normcli, folder, monkeypatc
 
 @pytest.mark.parametrize("verb", ["zscore", "fit zscore", "ln", "explain bn", "identify --actual x.npy"])
 @pytest.mark.parametrize("suffix", [".npy", ".json", ".jsonl", ".npz"])
-def test_a_tensor_has_32_axes_at_most(verb, suffix, tmp_path, normcli, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_tensor_has_32_axes_at_most(verb, suffix, here, normcli):
     for axes, codes in ((33, (3,)), (32, (0, 1))):
         x = np.arange(8.0).reshape((2, 2, 2) + (1,) * (axes - 3))
         np.save("x.npy", x)

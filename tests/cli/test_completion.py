@@ -31,11 +31,10 @@ CASES = [
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def here(here):
     np.save("tens.npy", np.ones(3))
     np.savez("arch.npz", alpha=np.ones(3), beta=np.ones(2))
-    return tmp_path
+    return here
 
 
 @pytest.fixture

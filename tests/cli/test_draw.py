@@ -30,14 +30,8 @@ def read_cells(path):
     return {tuple(map(int, c.get("data-index").split(","))): float(c.get("data-value")) for c in cells}
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 @pytest.mark.parametrize("norm", NORMS)
-def test_each_norm_is_drawn_into_a_file(norm, normcli, folder):
+def test_each_norm_is_drawn_into_a_file(norm, normcli, here):
     options = [part for name, value in options_for(norm, (2, 4, 3, 2)).items() for part in (f"--{name}", value)]
     asked = (norm, *options, "--shape", "2,4,3,2")
     ran = normcli("draw", *asked, "-o", "x.svg", "--values", "normalized", "-q")
@@ -46,7 +40,7 @@ def test_each_norm_is_drawn_into_a_file(norm, normcli, folder):
 
 
 @pytest.mark.parametrize("norm", ["ln", "bn", "lrn"])
-def test_a_large_file_is_drawn_without_normalizing_all_of_it(norm, normcli, folder, monkeypatch):
+def test_a_large_file_is_drawn_without_normalizing_all_of_it(norm, normcli, here, monkeypatch):
     monkeypatch.setattr("normcli.results.normalized_part.SMALL", 100)
     x = np.random.default_rng(3).normal(size=(4, 3, 40)).astype("f4")
     np.save("x.npy", x)
@@ -54,7 +48,7 @@ def test_a_large_file_is_drawn_without_normalizing_all_of_it(norm, normcli, fold
         "normcli.results.result.Result.normalized", property(lambda _: pytest.fail("it was normalized whole"))
     )
     assert normcli("draw", norm, "-i", "x.npy", "--values", "normalized", "-o", "x.svg").code == 0
-    cells = read_cells(folder / "x.svg")
+    cells = read_cells(here / "x.svg")
     monkeypatch.undo()
     expected = normalize(x, norm).normalized
     assert cells == {index: expected[index] for index in cells} != {}
@@ -62,13 +56,13 @@ def test_a_large_file_is_drawn_without_normalizing_all_of_it(norm, normcli, fold
 
 @costly
 @pytest.mark.parametrize("scale", [None, 1, 1.5])
-def test_png_has_the_size_of_the_svg_times_the_scale(scale, normcli, folder):
+def test_png_has_the_size_of_the_svg_times_the_scale(scale, normcli, here):
     arguments = ["draw", "bn", "--shape", "2,3"]
     assert normcli(*arguments, "-o", "x.svg").code == 0
     assert normcli(*arguments, "-o", "x.png", *(() if scale is None else ("--scale", scale))).code == 0
     root = ET.parse("x.svg").getroot()
     size = [float(root.get(name)) * (scale or 2) for name in ("height", "width")]
-    width, height = struct.unpack(">II", (folder / "x.png").read_bytes()[16:24])
+    width, height = struct.unpack(">II", (here / "x.png").read_bytes()[16:24])
     assert (height, width) == pytest.approx(size, abs=1)
 
 
@@ -91,14 +85,14 @@ def test_png_has_a_glyph_for_every_character_of_the_pictures():
 
 
 @pytest.mark.slow
-def test_png_is_the_same_each_time_and_with_no_font_installed(normcli, folder, monkeypatch):
+def test_png_is_the_same_each_time_and_with_no_font_installed(normcli, here, monkeypatch):
     for name in ("a.png", "b.png"):
         assert normcli("draw", "bn", "--shape", "2,3", "--scale", 1, "-o", name).code == 0
         monkeypatch.setenv("FONTCONFIG_FILE", "/dev/null")
-    assert (folder / "a.png").read_bytes() == (folder / "b.png").read_bytes()
+    assert (here / "a.png").read_bytes() == (here / "b.png").read_bytes()
 
 
-def test_png_without_its_extra_says_how_to_get_it(normcli, folder, monkeypatch):
+def test_png_without_its_extra_says_how_to_get_it(normcli, here, monkeypatch):
     monkeypatch.setitem(sys.modules, "resvg_py", None)
     ran = normcli("draw", "bn", "--shape", "2,3", "-o", "x.png")
     assert (ran.code, ran.out) == (2, "")
@@ -130,7 +124,7 @@ def test_png_without_its_extra_says_how_to_get_it(normcli, folder, monkeypatch):
         ("minmax --shape 2,3 --backward", 2, "minmax has no backward pass"),
     ],
 )
-def test_bad_input_is_told_in_one_line(line, code, told, normcli, folder):
+def test_bad_input_is_told_in_one_line(line, code, told, normcli, here):
     ran = normcli("draw", *line.split())
     assert (ran.code, ran.out, ran.err.count("\n")) == (code, "", 1)
     assert told in ran.err
@@ -189,9 +183,9 @@ def test_what_one_dy_reaches_is_shown_with_its_dx(normcli):
     assert "0: dy is 1 here: n=0 c=1" in ran.lines
 
 
-def test_the_picture_of_it_has_a_colour_for_the_value_and_for_what_it_reaches(normcli, folder):
+def test_the_picture_of_it_has_a_colour_for_the_value_and_for_what_it_reaches(normcli, here):
     assert normcli(*REACH, "-o", "reach.svg").code == 0
-    text = (folder / "reach.svg").read_text()
+    text = (here / "reach.svg").read_text()
     parts = re.findall(r'data-index="(\d,\d)" data-part="(\w+)" data-value="([^"]+)"', text)
     found = {(index, part) for index, part, _ in parts}
     assert found == {

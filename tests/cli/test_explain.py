@@ -46,18 +46,6 @@ def test_json_has_the_steps_of_the_result(name, normcli):
         assert (step["value"] is None) == (step["text"] is None) == (step["expression"] is None)
 
 
-def test_digits(normcli):
-    ran = normcli("explain", "ln", *WORD, "--at", "0,0", "--digits", "3")
-    assert "   x̂ ≈ (1 − 2.5) / 1.12 ≈ -1.34" in ran.lines
-
-
-def test_letters_in_any_order_and_negative_numbers_name_the_same_value(normcli):
-    shape = ["bn", "--shape", "2,3,4,4"]
-    plain = normcli("explain", *shape, "--at", "0,1,2,3").raw
-    assert normcli("explain", *shape, "--at", "w=3,h=2,n=0,c=1").raw == plain
-    assert normcli("explain", *shape, "--at", "-2,-2,-2,-1").raw == plain
-
-
 def test_a_long_group_is_abbreviated_and_its_count_told(normcli):
     ran = normcli("explain", "bn", "--shape", "2,3,4,4", "--at", "0,1,2,3")
     assert "1. The group c=1 holds 32 values: they differ along n, h and w." in ran.lines
@@ -193,8 +181,7 @@ BACKWARD = ("explain", "ln", "--data", "[[1,2,3,6]]", "--eps", "0.5", "--dy", "d
 
 
 @pytest.fixture
-def dy(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def dy(here):
     np.save("dy.npy", np.array([[1.0, 0.0, 0.0, 2.0]]))
 
 

@@ -16,9 +16,8 @@ LENGTHS = (3, 1, 4)
 
 
 @pytest.fixture
-def data(rng, tmp_path, monkeypatch):
+def data(rng, here):
     """Files x0.npy to x2.npy in the working folder; returns all of their values."""
-    monkeypatch.chdir(tmp_path)
     parts = [(rng.standard_normal((n, 3, 5, 4)) * 3 + 1).astype("float32") for n in LENGTHS]
     for i, part in enumerate(parts):
         np.save(f"x{i}.npy", part)
@@ -238,10 +237,9 @@ def test_emitted_code_needs_no_names_for_what_is_not_finite(framework, tmp_path,
 
 
 @pytest.mark.slow
-def test_merge_takes_patterns_and_folders(normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_merge_takes_patterns_and_folders(normcli, here):
     np.save("a.npy", [[1.0], [3.0]])
-    (tmp_path / "kept").mkdir()
+    (here / "kept").mkdir()
     for name in "ab":
         normcli("fit", "zscore", "a.npy", "-o", f"kept/{name}.npz")
     for asked in ("kept/*.npz", "kept"):
@@ -250,10 +248,9 @@ def test_merge_takes_patterns_and_folders(normcli, tmp_path, monkeypatch):
         assert (ran.lines, ran.err) == (["4"], said)
 
 
-def test_of_many_notes_on_files_the_first_are_written_and_a_remedy(normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_of_many_notes_on_files_the_first_are_written_and_a_remedy(normcli, here):
     for number in range(5):
-        (tmp_path / f"t{number}.csv").write_text("a,b\n9007199254740993,1.5\n2,3\n")
+        (here / f"t{number}.csv").write_text("a,b\n9007199254740993,1.5\n2,3\n")
     ran = normcli("fit", "zscore", "t*.csv")
     assert ran.err.count("rounded to float64") == 3
     assert "read exactly where all --columns hold whole numbers, none missing" in ran.err
@@ -272,13 +269,12 @@ def test_statistics_that_are_nan_are_told_where_they_are_used(normcli, tmp_path)
 
 
 @pytest.fixture
-def shops(tmp_path, monkeypatch):
+def shops(here):
     """Tables of two shops: the fitted one, and others."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "s.csv").write_text('shop,price,qty\nA,1,2\n"B, C",5,4\nA,3,2\n"B, C",9,8\n')
-    (tmp_path / "new.csv").write_text('qty,shop,day,price\n4,A,mon,2\n6,"B, C",tue,11\n')
-    (tmp_path / "third.csv").write_text("shop,price,qty\nA,1,2\nD,5,4\n")
-    (tmp_path / "none.csv").write_text("price,qty\n1,2\n")
+    (here / "s.csv").write_text('shop,price,qty\nA,1,2\n"B, C",5,4\nA,3,2\n"B, C",9,8\n')
+    (here / "new.csv").write_text('qty,shop,day,price\n4,A,mon,2\n6,"B, C",tue,11\n')
+    (here / "third.csv").write_text("shop,price,qty\nA,1,2\nD,5,4\n")
+    (here / "none.csv").write_text("price,qty\n1,2\n")
 
 
 @pytest.mark.slow
@@ -317,12 +313,10 @@ def test_statistics_of_groups_are_printed_and_merged(normcli, tmp_path):
         normcli("fit", "zscore", f"{name}.csv", "--by", "shop", "-o", f"{name}.npz", "-q")
     for number in (1, 2):
         normcli("fit", "zscore", "s.csv", "--by", "shop", "--shard", f"{number}/2", "-o", f"{number}.npz", "-q")
-    calls = (
-        "fit zscore s.csv --by shop",
-        "fit zscore b.csv a.csv --by shop",
-        "merge b.npz a.npz",
-        "merge 1.npz 2.npz",
-    )
+    calls = [
+        *("fit zscore s.csv --by shop", "fit zscore b.csv a.csv --by shop"),
+        *("merge b.npz a.npz", "merge 1.npz 2.npz"),
+    ]
     printed = [normcli(*call.split(), "-f", "csv", "-q").out for call in calls]
     assert printed[0].splitlines()[:2] == [
         "shop,column,mean,var,std,rstd,var1,std1,min,max,count,nan_count",

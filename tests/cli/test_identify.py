@@ -14,9 +14,8 @@ ASKED = ("identify", "-i", "x.npy", "--actual", "y.npy")
 
 
 @pytest.fixture(autouse=True)
-def _files(tmp_path, monkeypatch):
+def _files(here):
     """An input, and what LayerNorm as the Annotated Transformer has it makes of it."""
-    monkeypatch.chdir(tmp_path)
     spread = X.std(-1, ddof=1, keepdims=True)
     save(x=X, y=(X - X.mean(-1, keepdims=True)) / (spread + np.float32(1e-3)))
 
@@ -45,15 +44,6 @@ def test_json_has_every_field_of_a_match(normcli):
     assert isinstance(data["evidence"], list)
     assert isinstance(data["alternatives"], list)
     assert data["remedy"] == "normcli ln … --eps 0.001 --eps-mode outside --ddof 1"
-
-
-@pytest.mark.slow
-def test_nothing_that_fits_is_exit_1(normcli):
-    save(y=X[::-1])
-    ran = normcli(*ASKED, "-f", "json")
-    assert ran.code == 1
-    assert ran.json["matches"] == []
-    assert ran.json["cause"] == "nothing known explains y"
 
 
 @pytest.mark.slow

@@ -19,13 +19,12 @@ NUMBERS = [[160, 50.5], [np.nan, 80], [180, 95.5]]
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def folder(here):
     files = {"p.csv": P, "q.csv": Q, "people.csv": PEOPLE, "bare.csv": "1,100\n3,102\n", "z.csv": "x,z\n1,2\n"}
     for name, text in files.items():
-        (tmp_path / name).write_bytes(text.encode())
+        (here / name).write_bytes(text.encode())
     np.save("x.npy", [[1.0, 100.0], [3.0, 102.0]])
-    return tmp_path
+    return here
 
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -122,20 +121,6 @@ class TestChosenColumns:
         )
 
     @pytest.mark.parametrize(
-        ("option", "remedy"),
-        [
-            ("--exclude", "--exclude name,note leaves them out"),
-            ("--columns", "--columns height takes the others"),
-        ],
-    )
-    def test_its_remedy_is_the_option_that_was_given_whole(self, option, remedy, normcli):
-        given = {"--exclude": "name", "--columns": "height,note"}[option]
-        ran = normcli("zscore", "-i", "people.csv", option, given)
-        assert ran.err.endswith(f"is not a number; {remedy}\n")
-        _, *words = remedy.split()
-        assert normcli("zscore", "-i", "people.csv", option, words[0], "--nan", "omit").code == 0
-
-    @pytest.mark.parametrize(
         ("options", "message"),
         [
             ("--columns tall", "has no column 'tall'; it has name, height, weight, kg, note"),
@@ -181,22 +166,11 @@ class TestFilters:
         again = normcli("zscore", "-i", "-", "-o", "-", "-f", "json", stdin=ran.raw)
         assert again.json == [{"x": -1.0, "y": -1.0}, {"x": 1.0, "y": 1.0}]
 
-    @pytest.mark.parametrize("source", TABLES)
-    def test_text_passes_through_from_every_format(self, source, normcli):
-        asked = ("--exclude", "name,note", "--nan", "omit", "-o", "-", "-f")
-        written = normcli("zscore", "-i", "people.csv", *asked, source)
-        ran = normcli("zscore", "-i", "-", *asked, "json", stdin=written.raw)
-        assert [row["name"] for row in ran.json] == ["ann", "bob\nlee", "cid"]
-        assert [row["note"] for row in ran.json] == ['a "b"', "", "-"]
-
     @pytest.mark.all_quick
     @pytest.mark.parametrize(
         ("line", "message"),
         [
-            (
-                "zscore -i p.csv -o - -f table",
-                "-o - writes the tensor: --format npy, csv, tsv, json, jsonl, parquet, not table",
-            ),
+            ("zscore -i p.csv -o - -f table", "-o - writes the tensor: --format npy, csv, tsv, json"),
             ("zscore -i p.csv -f npy", "--format npy is of tensors: -o - writes one"),
             ("bn --shape 2,3,4 -o - -f csv", "it holds rows of columns"),
             ("bn --shape 2,3,4 -o y.tsv", ".npy, .npz, .json, .jsonl, .safetensors hold it"),
@@ -265,15 +239,6 @@ class TestParametersByName:
         Path("r.csv").write_text("y,x\n100,1\n")
         line = "bn -i p.csv --eval --running-mean r.csv --running-var 1 --eps 0 -o - -f csv"
         assert normcli(*line.split()).lines == ["x,y", "0.0,0.0", "2.0,2.0"]
-
-    @pytest.mark.slow
-    def test_what_is_checked_is_compared_by_name(self, normcli):
-        Path("p.csv").write_text("x,y\n-7,102\n-1,114\n1,86\n7,98\n")
-        Path("y.csv").write_text("y,x\n2,-1.4\n14,-0.2\n-14,0.2\n-2,1.4\n")
-        Path("gamma.csv").write_text("x,y\n1,10\n")
-        rest = ["-i", "p.csv", "--gamma", "gamma.csv", "--actual", "y.csv"]
-        assert normcli("check", "bn", *rest, "--eps", "0").code == 0
-        assert normcli("identify", *rest, "-f", "json").code == 0
 
 
 class TestSeveralFiles:
@@ -356,22 +321,15 @@ class TestDoubts:
         assert normcli("zscore", "-i", "s.csv", "-f", "json").json["columns"] == ["x ", "b"]
 
     @pytest.mark.parametrize(
-        "arguments",
-        [
-            ("--shape", "2,3", "--columns", "0"),
-            ("--data", "[[1,2]]", "--exclude", "0"),
-            ("-i", "x.npy", "--columns", "0"),
-            ("-i", "x.npy", "--delimiter", ";"),
-            ("-i", "r.json", "--header", "yes"),
-            ("-i", "r.json", "--decimal", ","),
-        ],
-        ids=" ".join,
-    )
-    def test_what_is_of_tables_is_refused_elsewhere(self, arguments, normcli):
+        ("source", "option"),
+        [("--shape 2,3", "--columns 0"), ("-i x.npy", "--columns 0"), ("-i x.npy", "--delimiter ;"),
+         ("--data [[1,2]]", "--exclude 0"), ("-i r.json", "--header yes"), ("-i r.json", "--decimal ,")],
+    )  # fmt: skip
+    def test_what_is_of_tables_is_refused_elsewhere(self, source, option, normcli):
         Path("r.json").write_text('[{"x": 1}, {"x": 2}]')
-        ran = normcli("zscore", *arguments)
+        ran = normcli("zscore", *source.split(), *option.split())
         assert (ran.code, ran.raw) == (2, b"")
-        assert arguments[2] in ran.err
+        assert option.split()[0] in ran.err
 
     @pytest.mark.parametrize("text", ["x\ny", "x\ry", '"x', "a,,b"])
     def test_odd_lists_of_columns_are_refused(self, text, normcli):
@@ -452,26 +410,21 @@ class TestStream:
     """`-o -` keeps the format of the table that its tensor is columns of."""
 
     @pytest.fixture(autouse=True)
-    def _folder(self, tmp_path, monkeypatch):
-        monkeypatch.chdir(tmp_path)
+    def _folder(self, here):
         Path("t.csv").write_text("n,x,y\na,1,2\nb,3,4\n")
 
     @pytest.mark.parametrize(
         ("name", "text"),
         [
-            pytest.param("t.csv", "n,x,y\na,-1.0,2\nb,1.0,4\n", id="csv"),
-            pytest.param("t.tsv", "n\tx\ty\na\t-1.0\t2\nb\t1.0\t4\n", id="tsv"),
-            pytest.param("s.csv", "n;x;y\na;-1.0;2\nb;1.0;4\n", id="semicolons"),
-            pytest.param(
-                "t.jsonl", '{"n": "a", "x": -1.0, "y": 2}\n{"n": "b", "x": 1.0, "y": 4}\n', id="JSON Lines"
-            ),
+            ("t.csv", "n,x,y\na,{},2\nb,{},4\n"),
+            ("t.tsv", "n\tx\ty\na\t{}\t2\nb\t{}\t4\n"),
+            ("s.csv", "n;x;y\na;{};2\nb;{};4\n"),
+            ("t.jsonl", '{{"n": "a", "x": {}, "y": 2}}\n{{"n": "b", "x": {}, "y": 4}}\n'),
         ],
     )
     def test_of_a_table_it_is_a_table(self, name, text, normcli):
-        Path("t.tsv").write_text("n\tx\ty\na\t1\t2\nb\t3\t4\n")
-        Path("s.csv").write_text("n;x;y\na;1;2\nb;3;4\n")
-        Path("t.jsonl").write_text('{"n": "a", "x": 1, "y": 2}\n{"n": "b", "x": 3, "y": 4}\n')
-        assert normcli("zscore", "-i", name, "--columns", "x", "-o", "-").out == text
+        Path(name).write_text(text.format(1, 3))
+        assert normcli("zscore", "-i", name, "--columns", "x", "-o", "-").out == text.format(-1.0, 1.0)
 
     def test_parquet_stays_parquet(self, normcli):
         pytest.importorskip("pyarrow")
@@ -483,8 +436,7 @@ class TestStream:
         assert ran.raw.startswith(b"\x93NUMPY")
 
 
-def test_separators_of_thousands_are_said(normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_separators_of_thousands_are_said(normcli, here):
     Path("t.csv").write_text('n,x\na,"1,234"\nb,"2,000"\nc,"900"\n')
     ran = normcli("zscore", "-i", "t.csv", "--columns", "x", "--print", "mean")
     assert ran.out == "1378.0\n"
@@ -497,8 +449,7 @@ def test_separators_of_thousands_are_said(normcli, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("given", "other"), [(("--thousands", "."), ","), (("--decimal", ",", "--thousands", ","), ".")]
 )
-def test_a_separator_of_thousands_is_no_decimal_point(normcli, tmp_path, monkeypatch, given, other):
-    monkeypatch.chdir(tmp_path)
+def test_a_separator_of_thousands_is_no_decimal_point(normcli, here, given, other):
     Path("t.csv").write_text("a;b\n1.234;5\n4.567;4\n")
     ran = normcli("zscore", "-i", "t.csv", *given, "--print", "mean")
     assert (ran.code, ran.out) == (2, "")

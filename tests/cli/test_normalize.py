@@ -68,25 +68,6 @@ def test_an_archive_on_standard_input(normcli):
     assert normcli("bn", "-i", "-", "--print", "mean", stdin=stream.getvalue()).lines == ["2.0", "3.5"]
 
 
-def test_output_of_one_run_is_input_of_the_next(normcli):
-    first = normcli("bn", "--shape", "4,3", "-f", "json", "--dtype", "float32")
-    second = normcli("ln", "-i", "-", "-f", "json", stdin=first.raw)
-    expected = normalize(np.array(first.json["normalized"], dtype="f4"), "ln").normalized
-    assert second.json["input"]["dtype"] == "float32"
-    np.testing.assert_array_equal(np.array(second.json["normalized"], dtype="f4"), expected)
-
-
-@pytest.mark.parametrize("suffix", [".npy", ".npz", ".json", ".csv", ".tsv"])
-def test_output_files(suffix, normcli, tmp_path):
-    path = tmp_path / f"y{suffix}"
-    ran = normcli("bn", "--shape", "5,3", "-o", path)
-    assert ran.code == 0
-    assert "y, normalized  rows" not in ran.out
-    expected = normcli("bn", "--shape", "5,3", "--print", "normalized").raw
-    assert normcli("ln", "-i", path, "--print", "shape").lines == ["5", "3"]
-    assert normcli("lrn", "--alpha", "0", "-i", path, "--print", "normalized").raw == expected
-
-
 def test_dash_output_is_npy_and_nothing_else(normcli):
     ran = normcli("bn", "--shape", "2,3", "-o", "-")
     np.testing.assert_array_equal(np.load(io.BytesIO(ran.raw)), normalize([[6, 3, 7], [4, 6, 9]]).normalized)
@@ -228,9 +209,8 @@ def test_what_nan_makes_nan_is_told_with_the_option_that_leaves_it_out(normcli, 
 
 
 def test_the_tensor_and_the_statistics_are_both_on_the_disk_before_either_takes_its_place(
-    normcli, tmp_path, monkeypatch
+    normcli, here, monkeypatch
 ):
-    monkeypatch.chdir(tmp_path)
     done, replace = [], Path.replace
     monkeypatch.setattr(os, "fsync", lambda _: done.append("fsync"))
     monkeypatch.setattr(Path, "replace", lambda *paths: done.append("replace") or replace(*paths))
@@ -239,8 +219,7 @@ def test_the_tensor_and_the_statistics_are_both_on_the_disk_before_either_takes_
     assert done.count("replace") == 2
 
 
-def test_a_failure_to_place_one_of_two_files_leaves_no_litter(normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_failure_to_place_one_of_two_files_leaves_no_litter(normcli, here, monkeypatch):
     Path("y.npy").write_text("old")
     Path("s.npz").write_text("old")
 
@@ -255,14 +234,13 @@ def test_a_failure_to_place_one_of_two_files_leaves_no_litter(normcli, tmp_path,
 
 
 @pytest.mark.slow
-def test_a_result_that_takes_the_place_of_its_input_is_said(normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_result_that_takes_the_place_of_its_input_is_said(normcli, here):
     np.save("x.npy", np.arange(6.0).reshape(2, 3))
     told = "normcli: x.npy: the result has taken the place of the input\n"
     assert normcli("ln", "x.npy", "-o", "y.npy").err.count("the place") == 0
     assert normcli("ln", "y.npy", "-o", "x.npy").err.count("the place") == 0
     assert normcli("fit", "zscore", "x.npy", "-o", "s.npz").code == 0
-    assert normcli("ln", "x.npy", "-o", "../" + tmp_path.name + "/x.npy").err.startswith(told)
+    assert normcli("ln", "x.npy", "-o", "../" + here.name + "/x.npy").err.startswith(told)
     assert normcli("apply", "s.npz", "x.np?", "-o", "./").err == told
 
 

@@ -18,8 +18,7 @@ RECIPE = ("--shape", "4,64", "--dist", "normal", "--dtype", "float32", "--seed",
 
 
 @pytest.fixture
-def x(normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def x(normcli, here):
     assert normcli("generate", *RECIPE, "-o", "x.npy").code == 0
     return np.load("x.npy")
 
@@ -170,8 +169,7 @@ def test_codes_of_nothing_known_are_no_norm_s(x, normcli):
     assert ran.lines[-1].startswith("✗ nothing known explains these codes")
 
 
-def test_codes_of_a_single_value_are_of_no_norm(normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_codes_of_a_single_value_are_of_no_norm(normcli, here):
     np.save("x.npy", np.float32(2.0))
     np.savez("q.npz", codes=np.int8(1), scales=np.float32(1.0))
     ran = normcli("identify", "-i", "x.npy", "--quantize", "int8", *CODES)

@@ -111,27 +111,6 @@ def test_what_would_take_days_is_refused_at_once(words, normcli):
     assert ran.err.endswith("0,000,000 batches are drawn; at most 10,000,000 are\n")
 
 
-@pytest.mark.parametrize(
-    "words", ["batch-size --norms bn,ln --batches 2,4 --draws 3", "training --runs 3 --steps 2"]
-)
-def test_an_observer_sees_each_batch(words, normcli, monkeypatch):
-    expected, done = [], []
-
-    class Observer:
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *_):
-            pass
-
-        expect, advance = staticmethod(expected.append), staticmethod(done.append)
-
-    monkeypatch.setattr("normcli.cli.progress.watch_progress", lambda say: Observer())
-    assert normcli("simulate", *words.split(), "--shape", "64,3").code == 0
-    assert sum(expected) == sum(done)
-    assert len(done) >= 6
-
-
 @pytest.mark.parametrize("what", ["training", "batch-size --norms ln", "batch-size --norms ln --batches 1"])
 def test_a_tensor_of_no_axes_holds_no_samples(what, normcli):
     ran = normcli("simulate", *what.split(), "--data", "1.5")

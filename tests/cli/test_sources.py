@@ -12,30 +12,22 @@ X = np.array([[1.0, 2.0, 6.0], [4.0, 0.0, 3.0]])
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def here(here):
     np.save("x.npy", X)
     np.save("y.npy", normalize(X, "ln").normalized)
-    return tmp_path
+    return here
 
 
 @pytest.mark.all_quick
 @pytest.mark.parametrize(
     "line",
     [
-        pytest.param(["ln", "{x}", "--print", "y"], id="norm"),
-        pytest.param(["explain", "ln", "{x}"], id="explain"),
-        pytest.param(["draw", "ln", "{x}"], id="draw"),
-        pytest.param(["restore", "bn", "{x}"], id="restore"),
-        pytest.param(["check", "ln", "{x}", "--actual", "y.npy"], id="check"),
-        pytest.param(["identify", "{x}", "--actual", "y.npy"], id="identify"),
-        pytest.param(["compare", "ln", "{x}", "bn"], id="compare"),
-        pytest.param(["fit", "zscore", "{x}"], id="fit"),
+        *("ln x.npy --print y", "explain ln x.npy", "draw ln x.npy", "restore bn x.npy", "fit zscore x.npy"),
+        *("check ln x.npy --actual y.npy", "identify x.npy --actual y.npy", "compare ln x.npy bn"),
     ],
 )
 def test_a_file_is_named_alone_or_behind_i(line, here, normcli):
-    alone = normcli(*(word.format(x="x.npy") for word in line))
-    behind = normcli(*(part for word in line for part in (["-i", "x.npy"] if word == "{x}" else [word])))
+    alone, behind = (normcli(*words.split()) for words in (line, line.replace("x.npy", "-i x.npy")))
     assert (alone.err, alone.code) == ("", 0)
     assert alone.raw == behind.raw != b""
 
@@ -73,21 +65,23 @@ def test_a_picture_is_an_output_like_others(suffix, begins, here, normcli):
     assert (here / f"a{suffix}").read_bytes() == (here / f"b{suffix}").read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("name", "norm"),
-    [
-        *((f"BatchNorm{rank}d", "bn") for rank in (1, 2, 3)),
-        *((f"InstanceNorm{rank}d", "in") for rank in (1, 2, 3)),
-        *(("BatchNormalization", "bn"), ("LayerNorm", "ln"), ("LayerNormalization", "ln"), ("GroupNorm", "gn")),
-        *(("GroupNormalization", "gn"), ("RMSNorm", "rms"), ("RMSNormalization", "rms")),
-        *(("InstanceNormalization", "in"), ("LpNormalization", "lp"), ("LocalResponseNorm", "lrn")),
-        *(("MeanVarianceNormalization", "mvn"), ("StandardScaler", "zscore"), ("MinMaxScaler", "minmax")),
-        *(("MaxAbsScaler", "maxabs"), ("RobustScaler", "robust")),
-    ],
-)
-def test_the_names_of_frameworks_classes_are_aliases(name, norm, normcli):
-    assert find_norm(name)[0] is NORMS[norm]
-    assert normcli(name, "--help").code == 0
+CLASSES = {
+    "bn": "BatchNorm1d BatchNorm2d BatchNorm3d BatchNormalization",
+    "in": "InstanceNorm1d InstanceNorm2d InstanceNorm3d InstanceNormalization",
+    "ln": "LayerNorm LayerNormalization",
+    "gn": "GroupNorm GroupNormalization",
+    "rms": "RMSNorm RMSNormalization",
+    "lp": "LpNormalization",
+    "lrn": "LocalResponseNorm",
+    "mvn": "MeanVarianceNormalization",
+    "zscore": "StandardScaler",
+    "robust": "RobustScaler",
+}
+
+
+@pytest.mark.parametrize("norm", CLASSES)
+def test_the_names_of_frameworks_classes_are_aliases(norm):
+    assert {find_norm(name)[0] for name in CLASSES[norm].split()} == {NORMS[norm]}
 
 
 @pytest.mark.parametrize("line", [["help", "hlp"], ["explain", "help"], ["help"]])
@@ -117,22 +111,14 @@ def test_a_range_is_a_gamma_and_a_beta(here, normcli):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        pytest.param(
-            ["minmax", "--range", "1,-1"],
-            "range 1,-1 is not a lower and a higher bound, such as -1,1",
-            id="turned",
-        ),
-        pytest.param(["minmax", "--range=-1e308,1e308"], "whose difference float64 holds", id="too wide"),
-        pytest.param(["restore", "minmax", "--range=-1,1"], "No such option '--range'", id="it is looked for"),
-        pytest.param(["minmax", "--range", "1"], "range takes two numbers, not '1'", id="one"),
-        pytest.param(
-            ["minmax", "--range", "0,2", "--gamma", "1"], "range says what gamma and beta are", id="both"
-        ),
-        pytest.param(["zscore", "--range", "0,1"], "No such option", id="a norm without bounds"),
+        ("minmax --range 1,-1", "range 1,-1 is not a lower and a higher bound, such as -1,1"),
+        ("minmax --range=-1e308,1e308", "whose difference float64 holds"),
+        ("restore minmax --range=-1,1", "No such option '--range'"),
+        ("minmax --range 1", "range takes two numbers, not '1'"),
     ],
 )
 def test_what_is_no_range(line, message, normcli):
-    ran = normcli(*line, "--data", ROWS)
+    ran = normcli(*line.split(), "--data", ROWS)
     assert (ran.code, ran.out) == (2, "")
     assert message in ran.err
 
@@ -155,21 +141,14 @@ def tables(here):
     ("line", "message"),
     [
         ("zscore -i t.csv:a --columns b --print mean", "t.csv:a names the columns; leave out --columns"),
-        ("zscore -i t.csv:a --columns nope", "t.csv:a names the columns; leave out --columns"),
         ("zscore -i t.csv:a --exclude a --print mean", "t.csv:a names the columns; leave out --exclude"),
         ("fit zscore t.csv:a --columns b", "t.csv:a names the columns; leave out --columns"),
         ("zscore -i t.csv:nope", "t.csv:nope: t.csv has no column 'nope'; it has a, b, g"),
         ("zscore -i t.csv:1-9", "t.csv:1-9: t.csv has the columns 0 to 2, not 1-9"),
         (
-            "check zscore -i t.csv --columns a,b --actual t.csv:nope",
-            "--actual: t.csv:nope: t.csv has no column 'nope'; it has a, b, g",
-        ),
-        (
             "zscore -i dup.csv --by x --exclude g -o -",
             "dup.csv has 2 columns called 'x': rename them, or group rows by the number of one: 0, 1",
         ),
-        ("zscore -i t.csv --by g,g", "--by names the column 'g' of t.csv twice"),
-        ("zscore -i t.csv --by g,2", "--by names the column 'g' of t.csv twice"),
         ("generate --shape 2,3 -f npy -o z.csv", "--format is of standard output: -o -; a file's name says its format"),
         ("ln -i x.npy --follow-links", "--follow-links is of Zarr stores and HDF5 files; none is read"),
         ("ln --data [[1,2]] --fill-missing", "--fill-missing is of Zarr stores and HDF5 files; none is read"),
@@ -222,13 +201,10 @@ def test_fitted_columns_of_equal_names_are_used_together_or_not_at_all(normcli):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        pytest.param(
-            "--gamma-offset 1", "--gamma-offset says nothing without gamma: give --gamma, or", id="offset"
-        ),
-        pytest.param("--gamma-offset 1 --beta 2", "--gamma-offset says nothing without gamma", id="beta alone"),
-        pytest.param("--feature-axes 1", "without gamma or beta: give --gamma or --beta, or", id="axes"),
-        pytest.param("--feature-axes 1 --beta 2", "", id="axes of beta"),
-        pytest.param("--gamma-offset 1 --affine-seed 1", "", id="drawn"),
+        ("--gamma-offset 1 --beta 2", "--gamma-offset says nothing without gamma: give --gamma, or"),
+        ("--feature-axes 1", "without gamma or beta: give --gamma or --beta, or"),
+        ("--feature-axes 1 --beta 2", ""),
+        ("--gamma-offset 1 --affine-seed 1", ""),
     ],
 )
 def test_options_that_only_act_on_parameters_need_one(words, told, normcli):

@@ -16,8 +16,7 @@ RECIPES = read_symptoms()
 
 @costly
 @pytest.mark.parametrize("recipe", [pytest.param(row, id=row.symptom.replace(" ", "-")) for row in RECIPES])
-def test_the_command_of_a_recipe_names_the_cause(recipe, normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_the_command_of_a_recipe_names_the_cause(recipe, normcli, here):
     exec(recipe.make, {"np": np})  # the table's own code
     program, *arguments = shlex.split(recipe.command)
     assert program == "normcli"

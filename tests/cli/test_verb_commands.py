@@ -104,8 +104,7 @@ def test_an_empty_argument_is_named(line, told, normcli):
         pytest.param("apply s.npz p.npy -o p.npy", id="apply"),
     ],
 )
-def test_one_pipe_is_not_read_and_written(line, normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_one_pipe_is_not_read_and_written(line, normcli, here):
     os.mkfifo("p.npy")
     os.symlink("p.npy", "p.npz")
     ran = normcli(*line.split())
@@ -127,25 +126,23 @@ def test_one_pipe_is_not_read_and_written(line, normcli, tmp_path, monkeypatch):
         pytest.param("backward ln -i x.npy --dy g.npy -o g.npy", id="dy"),
     ],
 )
-def test_no_output_replaces_what_is_read(line, normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_no_output_replaces_what_is_read(line, normcli, here):
     x = np.arange(12.0).reshape(3, 4)
     np.save("x.npy", x)
     np.save("g.npy", x[0])
     np.savez("keyed.npz", x=x, other=x)
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    before = {path.name: path.read_bytes() for path in here.iterdir()}
     ran = normcli(*line.split())
     assert (ran.code, ran.out, len(ran.err.splitlines())) == (2, "", 1)
     assert "would replace a file that is read; name another file" in ran.err
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert {path.name: path.read_bytes() for path in here.iterdir()} == before
 
 
-def test_a_result_may_replace_its_own_tensor(normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "x.csv").write_text("a,b\n1,x\n3,y\n")
+def test_a_result_may_replace_its_own_tensor(normcli, here):
+    (here / "x.csv").write_text("a,b\n1,x\n3,y\n")
     np.save("x.npy", np.arange(12.0).reshape(3, 4))
     assert normcli("zscore", "-i", "x.csv:a", "-o", "x.csv", "-q").code == 0
-    assert (tmp_path / "x.csv").read_text() == "a,b\n-1.0,x\n1.0,y\n"
+    assert (here / "x.csv").read_text() == "a,b\n-1.0,x\n1.0,y\n"
     assert normcli("ln", "-i", "x.npy", "-o", "x.npy", "-q").code == 0
     assert abs(np.load("x.npy").mean()) < 1e-9
 

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from normcli import normalize
+from normcli.algorithms.moment_formulas import RowMoments
 from normcli.algorithms.row_computation import parse_computation
 from normcli.algorithms.row_formula import RowFormula
-from normcli.checking.ulp import measure_distance
-from normcli.doctor.doctor import examine, locate_overflow, require_summed_statistics
+from normcli.checking.ulp import choose_tolerance, measure_distance
+from normcli.doctor.doctor import compare_rows, examine, find_lost, locate_overflow, require_summed_statistics
 from normcli.dtypes import find_type
 from normcli.engine.walk import Effort
 from normcli.errors import UsageError
@@ -244,3 +245,24 @@ def test_what_has_no_sums_of_groups_is_refused(norm, options, told):
     assert str(refused.value) == told
     for norm, options in (("lp", {"p": 2.0}), ("ln", {}), ("rms", {}), ("wn", {})):
         require_summed_statistics(make_plan(Request(norm, **options), (3, 4), np.dtype("f4")))
+
+
+def test_what_is_tolerated_of_a_value_is_of_its_dtype_or_in_units():
+    actual, expected = np.array([[1.0, 1.5, np.nan, np.inf]]), np.array([[1.0, 1.0, np.nan, 1.0]])
+    with np.errstate(all="ignore"):
+        plain = compare_rows(
+            actual, expected, np.array([7]), choose_tolerance(np.dtype("f4"), rtol=0.25, atol=0.25)
+        )
+        units = compare_rows(actual, expected, np.array([7]), choose_tolerance(np.dtype("f4"), max_ulp=2.0**23))
+    assert (plain.mismatches, plain.excess.largest, plain.excess.median) == (1, math.inf, 0.0)
+    assert (units.mismatches, units.excess.place, units.ulp.largest) == (1, 7, math.inf)
+    within = compare_rows(
+        actual[:, :2], expected[:, :2], np.array([7]), choose_tolerance(np.dtype("f4"), max_ulp=2.0**21)
+    )
+    assert (within.mismatches, within.excess.largest) == (1, 2.0)
+
+
+def test_lost_variances_are_those_below_0_and_those_of_0_where_values_differ():
+    moments = RowMoments(np.zeros(5), np.array([-1.0, 0.0, 0.0, 1.0, -2.0]))
+    negative, zero = find_lost(moments, np.array([3, 4, 5, 6, 7]), np.array([True, True, False, True, True]))
+    assert (negative.count, negative.first, zero.count, zero.first) == (2, 3, 1, 4)

@@ -66,9 +66,3 @@ def test_the_example_of_each_help_guesses_nothing(norm, normcli):
     ran = normcli(*first.split()[1:])
     assert (ran.code, ran.err) == (0, "")
     assert "assumed" not in ran.out
-
-
-@pytest.mark.slow
-def test_every_header_says_it_once(normcli):
-    for line in (["bn"], ["explain", "bn"], ["restore", "bn"], ["compare", "bn", "in"]):
-        assert normcli(*line, "--shape", "2,4,6").out.count(TOKENS) == 1, line

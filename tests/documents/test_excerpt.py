@@ -4,26 +4,7 @@ import math
 
 import pytest
 
-from normcli.documents.excerpt import MOST_MATRICES, choose_positions, keep_ends
-
-
-@pytest.mark.parametrize(
-    ("length", "shown", "gap"),
-    [(3, (0, 1, 2), None), (5, (0, 1, 2, 3, 4), None), (6, (0, 1, 2, 4, 5), 3), (0, (), None)],
-)
-def test_cut(length, shown, gap):
-    positions = keep_ends(length, 3, 2)
-    assert (positions.shown, positions.gap) == (shown, gap)
-
-
-@pytest.mark.parametrize("shape", [(), (5,), (1000,), (10, 100), (2, 3, 4, 4)])
-def test_small_tensors_are_shown_whole(shape):
-    assert all(p.gap is None for p in choose_positions(shape, full=False))
-
-
-def test_no_mark_stands_for_a_single_matrix():
-    batch, channels, *_ = choose_positions((64, 3, 20, 20), full=False)
-    assert (batch.shown, channels.shown, channels.gap) == ((0, 63), (0, 1, 2), None)
+from normcli.documents.excerpt import MOST_MATRICES, choose_positions
 
 
 @pytest.mark.parametrize(
@@ -38,12 +19,22 @@ def test_large_tensors_are_cut_to_what_a_reader_takes_in(shape):
     assert math.prod(p.size for p in choose_positions(shape, full=True)) == math.prod(shape)
 
 
-def test_a_tensor_without_values_is_cut_too():
-    assert [p.size for p in choose_positions((10**9, 0), full=True)] == [6, 0]
+def test_no_mark_stands_for_a_single_matrix():
+    batch, channels, *_ = choose_positions((64, 3, 20, 20), full=False)
+    assert (batch.shown, channels.shown, channels.gap) == ((0, 63), (0, 1, 2), None)
 
 
 @pytest.mark.parametrize(
-    ("shape", "whole"), [((48, 4), True), ((150, 4), False), ((60, 1, 2, 2), False), ((1, 60, 2, 2), True)]
+    ("shape", "whole"),
+    [
+        ((), True),
+        ((1000,), True),
+        ((48, 4), True),
+        ((150, 4), False),
+        ((60, 1, 2, 2), False),
+        ((1, 60, 2, 2), True),
+        ((10**9, 0), True),
+    ],
 )
 def test_what_would_fill_more_than_a_screen_is_cut(shape, whole):
     shown = math.prod(positions.size for positions in choose_positions(shape, full=False))

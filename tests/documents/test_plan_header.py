@@ -40,12 +40,6 @@ def test_the_json_of_a_window_says_how_far_it_goes():
     assert describe_plan(plan("lp", (3, 4), p=np.inf), {})["p"] == "inf"
 
 
-def test_the_members_stand_around_what_the_plan_is_applied_to():
-    said = describe_plan(plan("gn", (2, 4, 3), groups=2), {"input": "here"})
-    assert list(said)[:5] == ["schema", "norm", "formula", "input", "layout"]
-    assert list(said)[-4:] == ["eps", "eps_mode", "ddof", "like"]
-
-
 def test_a_header_has_the_formula_the_input_the_groups_and_the_parameters():
     parameters = {"gamma": np.arange(20.0), "beta": None}
     header = build_header("title", plan("ln", (2, 20)), ("x.npy",), View(), parameters, [("more", ("x",))])
@@ -63,11 +57,3 @@ def test_a_table_of_groups_says_what_it_hides(full, shown, note):
     assert rows[-1].cells == ("c=99", "3", "99")
     assert (table.note or "").startswith(note)
     assert bool(note) == (table.note is not None)
-
-
-def test_a_terminal_is_told_where_words_are_explained():
-    lines = {
-        width: build_header("", plan("ln", (2, 3)), ("x",), View(width=width)).lines for width in (80, None)
-    }
-    assert lines[80][-1] == ("words", ("normcli help words",))
-    assert "words" not in dict(lines[None])

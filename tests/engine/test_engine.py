@@ -12,7 +12,7 @@ import pytest
 
 from normcli import normalize
 from normcli.engine import passes
-from normcli.engine.inputs import Inputs
+from normcli.engine.inputs import Inputs, Selection
 from normcli.engine.run import measure, run
 from normcli.engine.tiling.geometry import MOST_RECORDS, Totals, find_geometry
 from normcli.engine.walk import Effort
@@ -83,6 +83,16 @@ def test_the_same_bits_for_any_threads_tiles_and_passes(shape, axes, dtype, requ
     monkeypatch.setattr("normcli.numerics.sums.row_sums.CHUNK", 1000)
     monkeypatch.setattr("normcli.engine.lrn.windows.MOST_VALUES", 64)
     assert equal(run(plan, x, effort=Effort(threads=2)), plain)
+
+
+@pytest.mark.parametrize("request_", [Request("ln"), Request("lp", p=1.0)], ids=lambda r: r.norm)
+def test_groups_that_are_read_again_leave_out_what_does_not_count(request_):
+    """Of values so far apart, sums are asked of the groups themselves."""
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(4, 300)) * 10.0 ** rng.integers(-200, 200, (4, 300))
+    plan = make_plan(request_._replace(axes=(1,)), x.shape, x.dtype)
+    inputs = Inputs(selection=Selection(rng.random(x.shape) < 0.5))
+    assert equal(run(plan, x, inputs, effort=Effort(block=64, whole=1)), run(plan, x, inputs))
 
 
 def test_the_same_bits_of_known_statistics():

@@ -15,6 +15,7 @@ from normcli.errors import UsageError
 from normcli.norms.spec import Iteration
 from normcli.numerics.gradients.in_fractions import round_fractions
 from normcli.numerics.rational import scale
+from tests.marks import sampled
 
 
 def differentiate(matrix, dy, digits=60):
@@ -147,12 +148,14 @@ def test_the_verb_and_what_it_warns_of(normcli):
     assert "with two largest singular values have none" in ran.err
 
 
+@sampled
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
 @pytest.mark.parametrize("exponent", [-1200, -1090, -150, -80, 0, 800, 960])
 def test_integers_are_rounded_as_fractions_are(dtype, exponent, rng):
     drawn = [int(value) << 120 | int(low) for value, low in rng.integers(-(2**50), 2**50, (40, 2))]
     tie = (2**54 + 2) << 20
-    ties = [(2**54 + 1) << 20, tie, -tie, tie - 1, (1 << 62) + 1, 0]
+    below_a_subnormal_tie = ((2**44 + 1) << 126) + (1 << 125) - 1  # of the exponent −1200
+    ties = [(2**54 + 1) << 20, tie, -tie, tie - 1, (1 << 62) + 1, 0, below_a_subnormal_tie]
     values, dtype = drawn + ties + [-value >> 100 for value in drawn], np.dtype(dtype)
     with np.errstate(over="ignore", under="ignore"):
         expected = round_fractions([scale(Fraction(value), exponent) for value in values], dtype)

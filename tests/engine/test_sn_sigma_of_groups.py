@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 
 import numpy as np
@@ -18,44 +17,12 @@ from tests.reference.limits import ELEMENT, STATISTIC
 from tests.reference.measuring import measure_groups
 
 
-def test_a_matrix_whose_value_is_the_root_of_45():
-    result = normalize([[3, 0], [4, 5]], "sn")
-    assert result.statistics["sigma"] == math.sqrt(45)
-    root = find_root(Fraction(45))
-    assert result.normalized.tolist() == [[float(3 / root), 0.0], [float(4 / root), float(5 / root)]]
-
-
 @pytest.mark.parametrize("scale", [2.0**-1060, 2.0**1000])
 def test_ends_of_the_range(scale):
     x = np.array([[3.0, 0.0], [4.0, 5.0]])
     result = normalize(x * scale, "sn")
     np.testing.assert_array_equal(result.normalized, normalize(x, "sn").normalized)
     assert result.statistics["sigma"] == float(find_root(Fraction(45)) * Fraction(scale))
-
-
-@pytest.mark.parametrize(
-    ("rows", "order"),
-    [
-        pytest.param(None, (0, 1, 2), id="the first axis"),
-        pytest.param(1, (1, 0, 2), id="the second, of a transposed convolution"),
-        pytest.param(-1, (2, 0, 1), id="the last"),
-        pytest.param((0, 2), (1, 0, 2), id="all but the second"),
-    ],
-)
-def test_which_axes_are_rows(rows, order, rng):
-    x = rng.normal(size=(3, 4, 2))
-    matrix = x.transpose(order).reshape(x.shape[order[0]], -1)
-    result = normalize(x, "sn", rows=rows)
-    np.testing.assert_allclose(result.statistics["sigma"], np.linalg.norm(matrix, 2), rtol=1e-14)
-    np.testing.assert_allclose(result.normalized, x / np.linalg.norm(matrix, 2), rtol=1e-14)
-
-
-def test_several_matrices(rng):
-    x = rng.normal(size=(3, 4, 2))
-    each = normalize(x, "sn", axes=(1, 2))
-    assert each.statistics["sigma"].shape == (3,)
-    for matrix, y in zip(x, each.normalized, strict=True):
-        np.testing.assert_array_equal(y, normalize(matrix, "sn").normalized)
 
 
 @pytest.mark.parametrize(

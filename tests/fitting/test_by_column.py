@@ -208,15 +208,6 @@ def test_what_rounding_has_cost_is_added_up(rng, monkeypatch):
     assert found[0].count > 60
 
 
-def test_rows_that_are_read_are_released(rng, monkeypatch):
-    x, labels = make_rows(rng)
-    released = []
-    monkeypatch.setattr(by_column, "_VALUES", 30)
-    monkeypatch.setattr(by_column, "forget", released.append)
-    fit(x, "zscore", by=labels)
-    assert [len(part) for part in released] == [60] * 12  # values and the numbers of their groups
-
-
 def test_groups_of_an_array_in_blocks_are_refused():
     blocks = pytest.importorskip("dask.array").from_array(np.ones((4, 2)), chunks=2)
     for use in (partial(fit, norm="zscore"), fit(np.ones((2, 2)), "zscore", by=["a", "b"]).apply):
@@ -357,7 +348,26 @@ def test_a_file_of_old_names_of_numbers_is_read_and_used(old, cells, expected, t
 def test_the_groups_of_a_table_do_not_depend_on_its_split_into_files(norm, tmp_path, monkeypatch, normcli):
     """Whatever else a file holds, 1.0 and +1.00 are group 1, as in Python; so it is for shards and merged files."""
     monkeypatch.chdir(tmp_path)
-    names = "1.0 +1.00 abc nan 1 - 007 -0.0 7 0 NA 1e-1 abc 007 - 7 .10 NA".replace(" - ", "  ").split(" ")
+    names = [
+        "1.0",
+        "+1.00",
+        "abc",
+        "nan",
+        "1",
+        "",
+        "007",
+        "-0.0",
+        "7",
+        "0",
+        "NA",
+        "1e-1",
+        "abc",
+        "007",
+        "",
+        "7",
+        ".10",
+        "NA",
+    ]
     values = [10, 30, 1, 2, 200, 6, 5, 6, 9, 2, 4, 8, 3, 7, 7, 5, 2, 8]
     rows = [f"{name},{value}" for name, value in zip(names, values, strict=True)]
     parts = {"all": slice(None), "a": slice(3), "b": slice(3, 5), "c": slice(5, 12), "d": slice(12, None)}
@@ -390,12 +400,8 @@ def test_the_groups_of_a_table_do_not_depend_on_its_split_into_files(norm, tmp_p
             run("fit", norm, "all.csv", "--by", "g", "--shard", f"{part}/3", "-o", f"{part}.npz")
         for pieces in ("abcd", "dcba", "123"):
             run("merge", *(f"{piece}.npz" for piece in pieces), "-o", "merged.npz")
-            assert load("merged.npz").groups == found.groups
-            assert load("merged.npz").std.tobytes() == found.std.tobytes()
-        (tmp_path / "y.csv").write_text("\n".join(["g,x", *whole]) + "\n")
-        run("check", norm, "-i", "all.csv", "--by", "g", "--actual", "y.csv")
-        back = run("invert", "merged.npz", "y.csv", "-o", "-")
-        np.testing.assert_allclose([float(row.rpartition(",")[2]) for row in back], values, rtol=1e-15)
+            merged = load("merged.npz")
+            assert (merged.groups, merged.std.tobytes()) == (found.groups, found.std.tobytes())
 
 
 def test_rows_of_a_table_without_header_are_grouped_by_the_number_of_a_column(tmp_path, normcli):

@@ -74,9 +74,11 @@ def test_any_split_in_any_order_is_one_pass_over_all(shape, dtype, rng):
     ],
 )
 def test_threads_and_tiles_change_no_bit(effort, rng):
-    x = make(rng, (5, 40, 7, 90), "float32")
-    x[4, 3, 2, 1] = np.nan
-    require_same(round_arrays([x], **effort), round_arrays([x], threads=1))
+    """Of samples that are one leaf, or several."""
+    for shape in ((5, 40, 7, 9), (5, 4, 70, 80)):
+        x = make(rng, shape, "float32")
+        x[4, 3, 2, 1] = np.nan
+        require_same(round_arrays([x], **effort), round_arrays([x], threads=1))
 
 
 @pytest.mark.parametrize(

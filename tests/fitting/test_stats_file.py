@@ -105,6 +105,7 @@ def plain_members(tmp_path_factory):
         pytest.param(lambda m: m.update(shape=np.array([0, 3, -4, 4])), "shape is -4", id="length"),
         pytest.param(lambda m: m.update(shape=np.array([0, 3, 4, 5])), "a group has 100 values", id="another length"),
         pytest.param(lambda m: m.update(dtype=np.array("f8,f8")), "dtype is 'f8,f8', and no dtype of real", id="dtypes"),
+        pytest.param(lambda m: m.update(dtype=np.array("x")), "dtype is 'x', and no dtype of real", id="no dtype"),
         pytest.param(lambda m: m.update(dtype=np.array("f4")), "dtype is 'f4', and no dtype of real", id="an alias"),
         pytest.param(lambda m: m.update(dtype=np.array("complex64")), "dtype is 'complex64', and no dtype", id="complex"),
         pytest.param(lambda m: m.update(square=m["square"].astype(float)), "square is float64, not int64", id="dtype"),
@@ -165,6 +166,7 @@ def test_rounded_statistics_that_were_edited_are_refused(norm, rng, tmp_path):
         read_stats(path)
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize("norm", ["zscore", "minmax", "rms"])
 @pytest.mark.parametrize(
     "values",
@@ -350,6 +352,7 @@ def test_what_sums_can_be_follows_from_counts_and_extremes():
     assert [name for name, *_ in _bound_sums(uncentred)] == ["square", "deviation"]
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize("kind", ["sum", "square", "image_std_sum"])
 @pytest.mark.parametrize(
     ("digits", "low", "told"),

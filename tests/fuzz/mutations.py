@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -35,7 +36,7 @@ _INTEGERS = (
 
 def mutate(data: bytes, other: bytes, random: random.Random) -> bytes:
     """Return a file with one to four kinds of damage; `other` is a valid file, of which parts may be taken."""
-    if _is_archive(data) and random.random() < 0.5:
+    if data.startswith(b"PK") and random.random() < 0.5:
         return _mutate_member(data, other, random)
     if _is_manifest(data) and random.random() < 0.5:
         return _edit_manifest(data, random)
@@ -121,23 +122,15 @@ def _choose_part(data: bytes, random: random.Random) -> tuple[int, int]:
     return random.randrange(len(data) + 1), random.choice((1, 1, 2, 4, 8, 64))
 
 
-def _is_archive(data: bytes) -> bool:
-    return data.startswith(b"PK")
-
-
 def _mutate_member(data: bytes, other: bytes, random: random.Random) -> bytes:
     """Damage a member of an archive whose directory and checksums are right, or leave one out."""
-    import io
-
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     name = random.choice(list(members))
     content = members[name]
     if random.random() < 0.1:
         del members[name]
-    elif (
-        random.random() < 0.6
-    ):  # a number of it, of the same size, so that what is behind the header is damaged
+    elif random.random() < 0.6:  # a number of the same size, so that what is behind the header is damaged
         form = random.choice(("<d", "<q"))
         value = random.choice(_NUMBERS[form])
         start = _find_values(content)
@@ -167,9 +160,8 @@ def _edit_manifest(data: bytes, random: random.Random) -> bytes:
         if kind < 0.2:
             del holder[name]
         elif kind < 0.3 and isinstance(holder, dict):
-            holder[random.choice(("eps", "groups", "../x", "recipe", "mean", "\u202e"))] = deepcopy(
-                holder[name]
-            )
+            other = random.choice(("eps", "groups", "../x", "recipe", "mean", "\u202e"))
+            holder[other] = deepcopy(holder[name])
         elif kind < 0.4:
             holder[name] = deepcopy(holder[random.choice(names)])
         else:

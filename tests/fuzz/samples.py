@@ -6,7 +6,6 @@ import contextlib
 import io
 import json
 import struct
-import zipfile
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -136,10 +135,15 @@ def _make_tensor() -> np.ndarray:
     return np.random.default_rng(5).normal(3, 2, (4, 3)).round(3)
 
 
-def _save(array: np.ndarray, version: tuple[int, int] = (1, 0)) -> bytes:
+def _collect(write: Callable[[io.BytesIO], object]) -> bytes:
+    """Return what a function writes to a stream."""
     stream = io.BytesIO()
-    np.lib.format.write_array(stream, array, version)
+    write(stream)
     return stream.getvalue()
+
+
+def _save(array: np.ndarray, version: tuple[int, int] = (1, 0)) -> bytes:
+    return _collect(lambda stream: np.lib.format.write_array(stream, array, version))
 
 
 def _make_npy() -> Iterator[bytes]:
@@ -158,14 +162,9 @@ def _make_npy() -> Iterator[bytes]:
 
 def _make_npz() -> Iterator[bytes]:
     x = _make_tensor()
-    for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        stream = io.BytesIO()
-        with zipfile.ZipFile(stream, "w", method) as archive:
-            archive.writestr("x.npy", _save(x))
-        yield stream.getvalue()
-    stream = io.BytesIO()
-    np.savez_compressed(stream, a=x, b=x.astype("f4"))
-    yield stream.getvalue()
+    for save in (np.savez, np.savez_compressed):
+        yield _collect(lambda stream, save=save: save(stream, x=x))
+    yield _collect(lambda stream: np.savez_compressed(stream, a=x, b=x.astype("f4")))
 
 
 def _make_json() -> Iterator[bytes]:
@@ -216,25 +215,26 @@ def _make_parquet() -> Iterator[bytes]:
     import pyarrow
     from pyarrow import parquet
 
-    x = _make_tensor()
-    whole = pyarrow.array([1, None, 2**60 + 1, -3])
+    x, whole = _make_tensor(), pyarrow.array([1, None, 2**60 + 1, -3])
     tables = [
         {"x": x[:, 0], "y": x[:, 1]},
         {"i": whole, "ok": [True, False, None, True]},
         {"name": list("abcd"), "x": x[:, 2]},
     ]
-    for columns in tables:
+    for table in map(pyarrow.table, tables):
         for compression in ("snappy", "none"):
-            stream = io.BytesIO()
-            parquet.write_table(pyarrow.table(columns), stream, compression=compression)
-            yield stream.getvalue()
+            yield _collect(partial(parquet.write_table, table, compression=compression))
+
+
+def _run(*arguments: str) -> None:
+    with contextlib.redirect_stdout(io.TextIOWrapper(io.BytesIO(), "utf-8")):
+        code = run([*arguments, "-q"])
+    if code:
+        raise RuntimeError(f"normcli {' '.join(arguments)} left with {code}")
 
 
 def _write(arguments: str, made: str) -> bytes:
-    with contextlib.redirect_stdout(io.TextIOWrapper(io.BytesIO(), "utf-8")):
-        code = run([*arguments.split(), "-q"])
-    if code:
-        raise RuntimeError(f"normcli {arguments} left with {code}")
+    _run(*arguments.split())
     content = Path(made).read_bytes()
     Path(made).unlink()
     return content
@@ -253,16 +253,14 @@ def _make_state() -> Iterator[bytes]:
 def _make_hdf5() -> Iterator[bytes]:
     import h5py
 
+    def write(stream: io.BytesIO, shape: tuple[int, int], libver: str | None = None, **options: object) -> None:
+        with h5py.File(stream, "w", libver=libver) as file:
+            file.create_dataset("x", shape, **options)
+
     x = _make_tensor()
     for options in ({}, {"chunks": (2, 2)}, {"chunks": (2, 2), "compression": "gzip", "fletcher32": True}):
-        stream = io.BytesIO()
-        with h5py.File(stream, "w") as file:
-            file.create_dataset("x", data=x, **options)
-        yield stream.getvalue()
-    stream = io.BytesIO()
-    with h5py.File(stream, "w", libver="latest") as file:
-        file.create_dataset("x", (2**16, 3), "f4", chunks=(64, 3))
-    yield stream.getvalue()
+        yield _collect(partial(write, shape=x.shape, data=x, **options))
+    yield _collect(partial(write, shape=(2**16, 3), libver="latest", dtype="f4", chunks=(64, 3)))
 
 
 def _make_zarr(version: int, part: str) -> Iterator[bytes]:
@@ -284,21 +282,21 @@ def _list_recorded() -> Iterator[tuple[str, np.ndarray]]:
 
 
 def _make_dump() -> Iterator[bytes]:
-    layers = [LayerSettings("a", "ln", {"eps": 1e-5}), LayerSettings("b.norm", "ln", {"eps": 1e-5})]
-    for settings in (layers, [LayerSettings("a", "bn", momentum=0.1), LayerSettings("b.norm", weights_of="a")]):
-        stream = io.BytesIO()
+    def write(stream: io.BytesIO, settings: list[LayerSettings]) -> None:
         writer = DumpWriter(stream, len(settings))
         for name, values in _list_recorded():
             writer.add_array(name, values)
         writer.finish(settings, "the fuzzer")
-        yield stream.getvalue()
+
+    layers = [LayerSettings("a", "ln", {"eps": 1e-5}), LayerSettings("b.norm", "ln", {"eps": 1e-5})]
+    others = [LayerSettings("a", "bn", momentum=0.1), LayerSettings("b.norm", weights_of="a")]
+    for settings in (layers, others):
+        yield _collect(partial(write, settings=settings))
 
 
 def _make_dump_npz() -> Iterator[bytes]:
-    for write in (np.savez, np.savez_compressed):
-        stream = io.BytesIO()
-        write(stream, **dict(_list_recorded()))
-        yield stream.getvalue()
+    for save in (np.savez, np.savez_compressed):
+        yield _collect(lambda stream, save=save: save(stream, **dict(_list_recorded())))
 
 
 def _make_onnx() -> Iterator[bytes]:
@@ -323,10 +321,7 @@ def _make_dump_folder() -> Iterator[bytes]:
 
 def _make_golden() -> Iterator[bytes]:
     recipe = "--shape 3,4 --dist normal --rng torch --dtype float32 --affine-seed 1 --ddof 1"
-    with contextlib.redirect_stdout(io.TextIOWrapper(io.BytesIO(), "utf-8")):
-        code = run(["golden", "bn", *recipe.split(), "-o", "golden", "-q"])
-    if code:
-        raise RuntimeError(f"normcli golden left with {code}")
+    _run("golden", "bn", *recipe.split(), "-o", "golden")
     yield Path("golden", "manifest.json").read_bytes()
 
 

@@ -27,7 +27,7 @@ def choose_grid(axes):
 
 def fit(y, axes, most=math.inf, dtype="f8"):
     found = estimate(X, y, np.dtype(dtype), [choose_grid(axes)], most)
-    return [(one.hypothesis.affine, one.hypothesis.model, one.precision) for one in found]
+    return [(one.affine, one.model, precision) for one, precision in found]
 
 
 @pytest.mark.parametrize(("norm", "shift"), [("ln", 0.3), ("ln", 0.0), ("rms", 0.3), ("rms", 0.0)])
@@ -98,15 +98,13 @@ def test_an_eps_far_above_the_variances_is_fitted(size, eps):
     x = size * X * np.linspace(0.1, 1.0, 12)[:, None, None]
     y = normalize(x, "ln", eps=eps).normalized * np.linspace(0.5, 2.0, 4)
     found = list(estimate(x, y, np.dtype("f8"), [choose_grid((2,))]))
-    assert (
-        next(one.hypothesis.model.low for one in found if one.hypothesis.affine.scale.shape == (1, 1, 4)) == eps
-    )
+    assert next(one.model.low for one, _ in found if one.affine.scale.shape == (1, 1, 4)) == eps
 
 
 @pytest.mark.slow
 def test_gamma_is_found_of_samples_larger_than_what_is_compared(monkeypatch):
     for module in (identification, samples, norm_search):
-        monkeypatch.setattr(module, "MOST_VALUES", 1 << 11)
+        monkeypatch.setattr(module, "MOST_SAMPLED", 1 << 11)
     rng = np.random.default_rng(9)
     x = rng.normal(size=(2, 40, 60)).astype("f4")
     y = normalize(x, "ln").normalized * rng.normal(1.0, 0.3, 60).astype("f4")

@@ -9,7 +9,7 @@ from normcli import normalize
 from normcli.identifying.identify import identify
 from normcli.identifying.models.map_search import find_plain_map
 from normcli.identifying.question import Kind, Question
-from normcli.identifying.search.samples import MOST_VALUES
+from normcli.identifying.sampling import MOST_SAMPLED
 from normcli.identifying.words.phrasing import diagnose
 from tests.marks import costly, sampled, slowly
 
@@ -18,7 +18,7 @@ SHAPE = (1601, 83)
 
 def make(shape=SHAPE, seed=0, dtype="float32"):
     x = np.random.default_rng(seed).normal(0.7, 2.0, shape).astype(dtype)
-    assert x.size > MOST_VALUES
+    assert x.size > MOST_SAMPLED
     return x
 
 

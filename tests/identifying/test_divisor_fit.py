@@ -9,7 +9,7 @@ import pytest
 
 from normcli.identifying.models.divisor_fit import choose_eps, fit_models
 from normcli.identifying.models.standards import standardize
-from normcli.norms.divisors import DEVIATION, ROOT_MEAN_SQUARE
+from normcli.norms.divisors import DEVIATION, LENGTH, RANGE, ROOT_MEAN_SQUARE
 from normcli.norms.rules import EpsMode
 
 ROWS = np.random.default_rng(0).normal(0.7, 2.0, (6, 9)) * np.linspace(0.5, 2.0, 6)[:, None]
@@ -58,6 +58,27 @@ def test_a_group_whose_factor_has_no_end_allows_any_eps_of_its_own_alone():
     assert [model.eps_mode for model in fit_models(standard, least, largest)] == ["inside"]
     least[:], largest[:] = 0.0, np.inf
     assert not list(fit_models(standard, least, largest))
+
+
+def test_a_range_is_divided_by_as_it_is():
+    (model,) = fit(RANGE, lambda s: 1.0)
+    assert (model.divisor, model.eps_mode, model.low, model.high) == (RANGE, EpsMode.FLOOR, 0.0, 0.0)
+    for factor in (1.0 + 1e-6, 1.0 - 1e-6):
+        assert not fit(RANGE, lambda s, factor=factor: factor)
+
+
+def test_a_length_is_named_by_its_p_and_what_it_is_at_least():
+    length = np.abs(ROWS).sum(axis=1)
+    models = fit(ROOT_MEAN_SQUARE, lambda s: s.size / length)
+    (model,) = [model for model in models if model.divisor == LENGTH]
+    assert (model.p, model.eps_mode, model.low, model.high) == (1.0, EpsMode.FLOOR, 0.0, length.min())
+    (added,) = [m for m in fit(ROOT_MEAN_SQUARE, lambda s: s.size / (length + 0.01)) if m.p == 1.0]
+    assert (added.eps_mode, added.low < 0.01 < added.high) == (EpsMode.OUTSIDE, True)
+    root = np.linalg.norm(ROWS, axis=1)
+    (plain,) = [m for m in fit(ROOT_MEAN_SQUARE, lambda s: s.size / root) if m.p == 2.0]
+    assert plain.square == pytest.approx(2.0 * WIDTH * root.min() ** 2, rel=1e-6)
+    inside = [m for m in fit(ROOT_MEAN_SQUARE, lambda s: s.size / np.sqrt(root**2 + 0.01)) if m.p == 2.0]
+    assert [(m.eps_mode, m.low < 0.01 < m.high) for m in inside] == [(EpsMode.INSIDE, True)]
 
 
 def test_values_that_are_missing_do_not_count():

@@ -7,8 +7,9 @@ import pytest
 
 import normcli
 from normcli.dtypes import find_type
+from normcli.identifying.faults.fault_evidence import measure_doubt
 from normcli.numerics.statistics.solution import Given
-from tests.identifying.faulty import name
+from tests.identifying.faulty import name, open_
 from tests.marks import sampled
 
 RNG = np.random.default_rng(64)
@@ -82,6 +83,16 @@ def test_a_tail_that_half_precision_nearly_hides_is_no_order_of_sums():
     square = ((wide[:, :96] - mean) ** 2).sum(-1, keepdims=True) / 100
     y = (wide - mean) / np.sqrt(square + 1e-5)
     assert name("ln", x, y)[1] == ["sums leave out the last 4 of 100 along c"]
+
+
+def test_equal_values_show_a_divisor_no_more_closely_than_one_of_them():
+    x = np.repeat(np.arange(4.0), 16)[np.newaxis]
+    y = (x - x.mean()) / np.sqrt(x.var() + 1e-5)
+    cases = [
+        open_("ln", one.astype("f2"), other.astype("f2")) for one, other in ((x, y), (x[:, ::16], y[:, ::16]))
+    ]
+    doubts = [measure_doubt(case) for case in cases]
+    assert np.allclose(doubts[0].divisor, doubts[1].divisor, rtol=0.01)
 
 
 def test_running_statistics_are_no_sums_that_are_divided_by_another_number():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from normcli.identifying.faults.shown_statistics import shows_cancelling
 from normcli.identifying.identify import identify
 from normcli.identifying.question import Question
 from normcli.identifying.words.phrasing import diagnose
@@ -76,6 +77,31 @@ def test_two_passes_and_welford_are_no_fault(norm, offset, run, seed):
 
 UNIT = 2.0**-23
 OFF = np.array([0.3, -0.2, 0.5, -0.1, 0.05, -0.4]) * 1e-3
+
+
+@pytest.mark.parametrize(
+    ("off", "said"),
+    [
+        pytest.param(OFF, True, id="scattered"),
+        pytest.param(OFF * 1e-3, False, id="no more than two passes make"),
+        pytest.param(OFF * 1e3, False, id="more than one pass makes"),
+        pytest.param(5e-4 + OFF * 1e-3, False, id="one factor"),
+        pytest.param(OFF[:3], False, id="few groups"),
+        pytest.param(np.append(OFF, np.nan), True, id="a constant group"),
+    ],
+)
+def test_errors_of_divisors_that_one_pass_alone_makes(off, said):
+    right = np.random.default_rng(0).uniform(0.8, 1.2, off.size)
+    assert shows_cancelling(right * (1.0 + off), right, np.full(off.size, 100.0), 72, UNIT) is said
+
+
+def test_divisors_of_half_precision_are_no_sign_of_one_pass():
+    right = np.random.default_rng(0).uniform(0.8, 1.2, 24)
+    rounded = right.astype("f2").astype("f8")
+    assert not shows_cancelling(rounded, right, np.full(24, 100.0), 72, UNIT)
+    assert not shows_cancelling(
+        1.0 / (1.0 / right).astype("f2").astype("f8"), right, np.full(24, 100.0), 72, UNIT
+    )
 
 
 @pytest.mark.parametrize("seed", choose_some(range(3), 2))

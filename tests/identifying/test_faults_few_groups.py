@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from normcli.checking.check import NORMALIZED, check
+from normcli.identifying.faults.claim import FAULTS, Claim, rank_claims
 from normcli.identifying.words.request_phrasing import diagnose_actual
 from tests.conftest import pose
 from tests.identifying.faulty import name, plan
@@ -33,6 +34,26 @@ def test_eps_added_twice_in_two_groups_is_named(norm, seed):
     eps = np.float32(1e-5)
     y = away / (np.sqrt((away * away).mean(1, keepdims=True) + eps) + eps)
     assert name(norm, x, y, eps=1e-5)[0] == ["stats-eps-twice"]
+
+
+def test_an_approximate_root_does_not_win_over_a_row_without_free_numbers():
+    row, root = (
+        Claim(
+            (next(each.fault for each in FAULTS if each.fault.id == name),),
+            None,
+            (name,),
+            misfit,
+            bits,
+            rank=rank,
+            numbers=numbers,
+        )
+        for name, misfit, bits, rank, numbers in (
+            ("stats-eps-twice", 0.4, 18.0, 1.0, 0),
+            ("stats-approximate", 0.01, 90.0, 2.0, 6),
+        )
+    )
+    assert rank_claims([row, root])[0] is not root
+    assert rank_claims([row, root])[0].fault.id == "stats-eps-twice"
 
 
 def _divide_by_one():

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from normcli.identifying.search.groups import enumerate_grids, take_groups
+from normcli.identifying.sampling import take_groups
+from normcli.identifying.search.groups import enumerate_grids
 from normcli.tensors.formats.npy import read_npy
 from normcli.tensors.mapped import Mapped
 
@@ -22,7 +23,7 @@ def mapped(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("picked", [0, 1 << 17], ids=["part by part", "one by one"])
 def test_groups_of_a_file_are_those_of_memory(picked, mapped, monkeypatch):
-    monkeypatch.setattr("normcli.identifying.search.groups.MOST_PICKED", picked)
+    monkeypatch.setattr("normcli.identifying.sampling.MOST_SAMPLED", picked)
     assert isinstance(mapped, Mapped)
     values = np.array(mapped)
     for grid in enumerate_grids(SHAPE):

@@ -16,8 +16,8 @@ from normcli.identifying.models.map_search import (
     find_plain_map,
 )
 from normcli.identifying.question import Kind, Question
+from normcli.identifying.sampling import MOST_SAMPLED
 from normcli.identifying.search.norm_search import Search
-from normcli.identifying.search.samples import MOST_VALUES
 from normcli.identifying.words.phrasing import diagnose
 from tests.identifying.not_norms import make_far_plants, make_plants
 from tests.identifying.plain_words import require_plain_words
@@ -231,7 +231,7 @@ def test_of_a_large_tensor_that_a_known_map_made_no_norm_is_looked_for(monkeypat
         raise AssertionError("it takes most of a minute and a gigabyte for 67 million values")
 
     monkeypatch.setattr(Search, "find_matches", look)
-    x = np.arange(2.0 * MOST_VALUES, dtype=np.float32).reshape(2, -1)
+    x = np.arange(2.0 * MOST_SAMPLED, dtype=np.float32).reshape(2, -1)
     found = identify(Question(x, x / np.float32(255)))
     assert (found.kind, found.known[0]) == (Kind.AFFINE, "x / 255, bytes from 0 to 1")
 

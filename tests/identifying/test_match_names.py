@@ -10,8 +10,9 @@ from normcli.errors import NormError
 from normcli.identifying.models.divisor_fit import Model
 from normcli.identifying.models.error_bounds import Level
 from normcli.identifying.models.standards import standardize
+from normcli.identifying.sampling import take_groups
 from normcli.identifying.search.affine_step import NO_AFFINE
-from normcli.identifying.search.groups import Hypothesis, Sample, enumerate_grids, take_groups
+from normcli.identifying.search.groups import Hypothesis, Sample, enumerate_grids
 from normcli.identifying.search.match import Scope
 from normcli.identifying.search.match_names import describe_hypothesis
 from normcli.norms.conventions import find_convention, list_frameworks

@@ -88,12 +88,12 @@ def test_zeros_stay_zeros():
     w = W.copy()
     w[1, 2, 0] = 0.0
     y = normalize(w, "sn").normalized.copy()
-    assert [one.rows for one in find(y, w=w)] == [(0,)]
+    assert [one.plan.spec.rows for one in find(y, w=w)] == [(0,)]
     y[1, 2, 0] = 1e-9
     assert not find(y, w=w)
     assert not find(np.zeros(W.shape), w=np.zeros(W.shape))
 
 
 def test_a_matrix_and_its_transpose_are_one():
-    assert [one.rows for one in find(normalize(W[0], "sn").normalized, w=W[0])] == [(0,)]
+    assert [one.plan.spec.rows for one in find(normalize(W[0], "sn").normalized, w=W[0])] == [(0,)]
     assert not find(normalize(W[:, :1, 0], "sn").normalized, w=W[:, :1, 0])  # of rank 1

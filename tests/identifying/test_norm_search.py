@@ -250,6 +250,13 @@ def test_frameworks_are_named_whose_gamma_and_beta_have_that_shape(norm, axes, p
     assert not named & unlike
 
 
+@pytest.mark.parametrize(("mean", "is_named"), [(3.0, True), (300.0, False)])
+def test_frameworks_that_subtract_squares_are_named_only_where_these_do_not_cancel(mean, is_named):
+    x = np.random.default_rng(0).normal(mean, 1.0, (12, 64)).astype("f4")
+    (match,) = ask(x, normalize(x, "ln", eps=1e-6).normalized, norm="ln").matches
+    assert ("flax-linen" in match.like, "timm" in match.like) == (is_named, True)
+
+
 @pytest.mark.slow
 def test_what_float32_would_lose_far_from_zero_is_no_exception_of_float64():
     x, rng = make((2, 3, 4, 4), dtype="float64", mean=100.0) / 200.0 + 100.0, np.random.default_rng(1)
@@ -297,6 +304,12 @@ def test_a_gamma_that_is_to_be_found_hides_no_sums_of_half_precision():
     assert (careful.kind, careless.kind) == (Kind.NORM, Kind.UNDECIDED)
     assert careful.matches[0].precision == "float32"
     assert "a kernel that calculates in float16" in diagnose(careless).sentence
+
+
+@pytest.mark.slow
+def test_a_gamma_that_is_to_be_found_may_multiply_what_was_rounded():
+    x, gamma = make((16, 128), dtype="float16", mean=0.0), make(128, 1, "float16")
+    assert ask(x, normalize(x, "rms", like="llama", gamma=gamma).normalized).kind is Kind.NORM
 
 
 @pytest.mark.slow

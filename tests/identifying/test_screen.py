@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.identifying.search.affine_step import enumerate_affine_steps
-from normcli.identifying.search.match import Scope
-from normcli.identifying.search.samples import Samples
+from normcli.identifying.search.affine_step import NO_AFFINE, enumerate_affine_steps
+from normcli.identifying.search.screen import find_possible, lie_on_lines
 from normcli.norms.grid import Grid
 from normcli.norms.layout import Layout
 
@@ -28,8 +27,7 @@ DATA = {
 
 def may_be(x, y, axes, **parameters):
     steps = list(enumerate_affine_steps(x.shape, *map(parameters.get, ("gamma", "beta"))))
-    samples = Samples(x, y, steps, Scope(None, frozenset({1}), (0, 1, 2, 3), y.dtype))
-    return bool(samples.screen.find_possible(Grid(x.shape, Layout(4, None), axes), steps))
+    return bool(find_possible(x, y, Grid(x.shape, Layout(4, None), axes), steps, y.dtype))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
@@ -71,3 +69,11 @@ def test_the_affine_step_is_undone():
 def test_other_groups_are_refuted(axes):
     x = PLAIN.astype("f4")
     assert not may_be(x, normalize(x, "ln").normalized, axes)
+
+
+@pytest.mark.parametrize(("times", "is_one"), [(0.9, True), (1.1, False)])
+def test_values_lie_on_a_line_within_eight_times_what_is_allowed(times, is_one):
+    x = np.arange(-31.5, 32.0)
+    off = np.where(np.arange(64) % 2, 1.0, -1.0) * 1e-3
+    allowed = 1e-3 / (8.0 * 2.0 * times)
+    assert lie_on_lines(x, x + off, [(NO_AFFINE, np.full(64, allowed))], np.zeros(64))[0] == is_one

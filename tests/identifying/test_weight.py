@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -40,6 +42,14 @@ def test_pairs_whose_factors_agree_show_their_order_and_no_more():
     assert seen.count_shift() == seen.count_scale(0) == 1.5
     assert seen._replace(group_size=3).count_shift() == pytest.approx(60.0)
     assert seen._replace(centred=False).count_scale(0) == pytest.approx(60.0)
+
+
+def test_statistics_that_agree_within_what_is_seen_show_one_number():
+    width = 2.0**-10
+    near = make([10, 10], size=(1.0, 1.0 + 1.9 * width))
+    far = make([10, 10], size=(1.0, 1.0 + 2.1 * width))
+    assert (near.count_scale(0), far.count_scale(0)) == pytest.approx((10.0, 20.0))
+    assert make([10, 10], size=(1.0, math.inf)).count_scale(0) == pytest.approx(20.0)
 
 
 @pytest.mark.parametrize(

@@ -76,11 +76,13 @@ def find(y, slack=2.0**-50, x=LRN):
 )
 def test_the_constants_of_a_window_are_found(options, expected):
     fitted = find(normalize(LRN, "lrn", **options).normalized)
-    windows = [one.window for one in fitted if one.window.size == options["size"]]
-    assert expected in [window[:6] for window in windows]
-    best = next(one for one in fitted if one.window[:6] == expected)
-    assert (best.axis, best.bits > 100.0, best.window.divisor) == (1, True, options["size"])
-    np.testing.assert_array_equal(best.result, normalize(LRN, "lrn", **options).normalized)
+    best = next(one for one in fitted if one.plan.spec.window[:6] == expected)
+    assert (best.plan.grid.axes, best.bits > 100.0, best.plan.spec.window.divisor) == (
+        (1,),
+        True,
+        options["size"],
+    )
+    np.testing.assert_array_equal(best.exact, normalize(LRN, "lrn", **options).normalized)
 
 
 @pytest.mark.all_quick

@@ -56,28 +56,26 @@ _VALUE = re.compile(r"\{(\w+)\}")
 def find_messages() -> dict[str, list[str]]:
     """Return each message, and the files in which it stands."""
     found: dict[str, list[str]] = {}
+    for name, message in _list_messages():
+        if name not in found.setdefault(message, []):
+            found[message].append(name)
+    return found
+
+
+def _list_messages() -> Iterator[tuple[str, str]]:
+    """Yield the file and the text of each message, wherever it stands."""
     for room in ROOMS:
         place = PACKAGE / room
         for path in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
             name = path.relative_to(PACKAGE.parent).as_posix()
-            if name.removeprefix("normcli/") in NO_ROOMS:
-                continue
-            for text in _Texts(path).found:
-                for message in split_sentences(text):
-                    if name not in found.setdefault(message, []):
-                        found[message].append(name)
-    for name, message in _list_of_page():
-        if name not in found.setdefault(message, []):
-            found[message].append(name)
+            if name.removeprefix("normcli/") not in NO_ROOMS:
+                yield from ((name, message) for text in _Texts(path).found for message in split_sentences(text))
+    yield from _list_of_page()
     for name, text in _list_remarks():
-        for message in split_sentences(text):
-            found.setdefault(message, []).append(name)
+        yield from ((name, message) for message in split_sentences(text))
     for name, text in _list_docstrings():
         for paragraph in inspect.cleandoc(text).split("\n\n"):
-            for message in _split_paragraph(paragraph):
-                if name not in found.setdefault(message, []):
-                    found[message].append(name)
-    return found
+            yield from ((name, message) for message in _split_paragraph(paragraph))
 
 
 def find_words() -> set[str]:

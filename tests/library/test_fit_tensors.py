@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
@@ -60,9 +58,8 @@ def test_each_group_is_normalized_by_itself(norm):
 
 
 @pytest.fixture
-def shops(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "s.csv").write_text('shop,price,qty\nA,1,2\nB,5,4\nA,3,2\n"B, C",7,1\nB,9,8\n')
+def shops(here):
+    (here / "s.csv").write_text('shop,price,qty\nA,1,2\nB,5,4\nA,3,2\n"B, C",7,1\nB,9,8\n')
 
 
 @pytest.mark.usefixtures("shops")
@@ -93,9 +90,8 @@ def test_rows_without_a_name_of_their_group_are_told(words, tmp_path, normcli):
     assert "rows whose group has no name make one group" in ran.err
 
 
-def test_several_columns_group_rows(normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "s.csv").write_text("month,shop,price\n10,A,1\n9,A,5\n10.0,A,3\n,A,4\n")
+def test_several_columns_group_rows(normcli, here):
+    (here / "s.csv").write_text("month,shop,price\n10,A,1\n9,A,5\n10.0,A,3\n,A,4\n")
     lines = normcli("zscore", "s.csv", "--by", "shop, month", "-f", "csv", "-q").lines
     assert lines[0] == "shop,month,column,count,mean,var,std,rstd"
     assert lines[1:] == [
@@ -103,13 +99,12 @@ def test_several_columns_group_rows(normcli, tmp_path, monkeypatch):
         "A,9,price,1,5.0,0.0,0.0,1.0",
         "A,10,price,2,2.0,1.0,1.0,1.0",
     ]
-    answer = json.loads(normcli("zscore", "s.csv", "--by", "shop,month", "-f", "json", "-q").out)
+    answer = normcli("zscore", "s.csv", "--by", "shop,month", "-f", "json", "-q").json
     assert (answer["by"], answer["groups"][0]["group"]) == (["shop", "month"], ["A", None])
     ran = normcli("zscore", "s.csv", "--by", "shop,month", "-o", "-", "-q")
     assert ran.lines == ["month,shop,price", "10,A,-1.0", "9,A,0.0", "10.0,A,1.0", ",A,0.0"]
-    (tmp_path / "c.csv").write_text('"a,b",v\nx,1\nx,3\n')
+    (here / "c.csv").write_text('"a,b",v\nx,1\nx,3\n')
     for by in ("a,b", '"a,b"'):
-        assert normcli("zscore", "c.csv", "--by", by, "--print", "mean").code == 2
         assert normcli("zscore", "c.csv", "--by", by, "-o", "-").lines[1:] == ["x,-1.0", "x,1.0"]
 
 

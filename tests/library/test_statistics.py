@@ -69,11 +69,6 @@ def test_they_are_kept_and_read_back(tmp_path, normcli):
         load(tmp_path / "none.npz")
 
 
-def test_pickles_hold_no_data(rng):
-    x = rng.normal(size=(20_000, 3))
-    assert len(pickle.dumps(fit(x, "zscore"))) < 4096
-
-
 def test_they_print_as_a_table():
     stats = fit(X, "zscore")
     assert repr(stats) == "<Statistics: zscore of (N, 2), 3 samples>"

@@ -9,8 +9,7 @@ from normcli.errors import NormError
 X = np.random.default_rng(0).normal(2.0, 3.0, (4, 3, 5))
 
 
-def test_a_batch_is_averaged_as_the_command_line_does(normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_batch_is_averaged_as_the_command_line_does(normcli, here):
     mean = var = None
     for number, x in enumerate((X, X + 1.0)):
         np.save(f"x{number}.npy", x)

@@ -28,8 +28,8 @@ def test_groups_of_one_value_are_refused_in_training_alone():
     ("call", "shape", "options", "told"),
     [
         pytest.param("torch bn", SHAPE, {}, [], id="bn"),
-        pytest.param("torch bn", SHAPE, {"axes": (2, 3)}, ["axes: it is for where one axis is kept"], id="bn over two axes"),
-        pytest.param("torch in", SHAPE, {"axes": (3,)}, ["axes: it is for where batch and channel are kept"], id="in over one"),
+        pytest.param("torch bn", SHAPE, {"axes": (2, 3)}, ["axes: it is for where one axis is kept"], id="bn, two axes"),
+        pytest.param("torch in", SHAPE, {"axes": (3,)}, ["axes: it is for where batch and channel are kept"], id="in, one"),
         pytest.param("torch gn", SHAPE, {"groups": 2}, [], id="gn"),
         pytest.param(
             "torch gn", SHAPE, {"groups": 2, "group_order": "interleaved"},

@@ -13,7 +13,6 @@ from normcli.norms.options import find_option
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.rules import AxesRule, EpsRule, GroupOrder
-from tests.marks import slowly
 
 ROWS = [pytest.param(row, id=f"{row.norm} {row.framework}") for row in CONVENTIONS]
 
@@ -161,24 +160,6 @@ def test_what_is_rounded_before_gamma(like, dtype, shape, rng):
 
 
 @pytest.mark.parametrize(
-    ("norm", "like", "divide"),
-    [
-        pytest.param("wn", "flax-linen", lambda s: np.sqrt(s + 1e-12), id="eps among the squares"),
-        pytest.param("lp", "tensorflow", lambda s: np.sqrt(np.maximum(s, 1e-12)), id="floor of squares"),
-        pytest.param("lp", "torch", lambda s: np.maximum(np.sqrt(s), 1e-12), id="floor of the length"),
-    ],
-)
-@pytest.mark.parametrize("scale", [1.0, 1e-6, 1e-9, 1e-13, 1e-170, 1e170])
-def test_eps_of_lengths(norm, like, divide, scale, rng):
-    x = rng.normal(size=(5, 3)) * scale
-    result = normalize(x, norm, like=like, **({"axes": 0} if norm == "lp" else {}))
-    with np.errstate(all="ignore"):
-        expected = x / divide((np.longdouble(x) ** 2).sum(0))
-    np.testing.assert_allclose(result.normalized, expected.astype(float), rtol=1e-14)
-    assert all(check.ok for check in result.check)
-
-
-@pytest.mark.parametrize(
     ("norm", "like", "value"),
     [
         pytest.param("zscore", "scipy", np.nan, id="scipy"),
@@ -193,15 +174,6 @@ def test_a_group_whose_divisor_is_0(norm, like, value):
     result = normalize(x, norm, like=like)
     np.testing.assert_array_equal(result.normalized, np.full((3, 3), value))
     assert ("NaN" in " ".join(result.warnings)) == np.isnan(value)
-
-
-def test_tensorflow_does_not_divide_alpha(rng):
-    x = rng.normal(size=(2, 3, 3, 7))
-    ours = normalize(x, "lrn", like="tensorflow", size=3)
-    mean = normalize(x, "lrn", layout="NHWC", size=3, alpha=3.0, exponent=0.5, k=1.0)
-    np.testing.assert_allclose(ours.normalized, mean.normalized, rtol=1e-15)
-    np.testing.assert_array_equal(ours.ms, mean.ms)
-    assert ours.plan.formula == "x / (k + alpha · Σx²)^exponent"
 
 
 def test_an_even_window_of_openvino_has_one_channel_less():
@@ -238,12 +210,7 @@ def test_help_lists_the_frameworks(normcli):
     assert "other options override it. There are torch, flax-linen, flax-nnx, equinox." in told
 
 
-ONE_OF_EACH_FRAMEWORK = {case.values[0].framework: case for case in reversed(ROWS)}.values()
-
-
-@pytest.mark.parametrize(
-    "row", [*ONE_OF_EACH_FRAMEWORK, *slowly(case for case in ROWS if case not in ONE_OF_EACH_FRAMEWORK)]
-)
+@pytest.mark.parametrize("row", ROWS)
 def test_every_answer_names_its_convention(row, normcli):
     given = ["--eps", 1e-5] if row.eps is EpsRule.GIVEN else []
     given += ["--axes", "1"] if row.axes is AxesRule.GIVEN else []
@@ -293,13 +260,6 @@ def test_nan_does_not_count_where_the_framework_omits_it(norm, normcli):
     assert "holds NaN: its statistics and values are NaN, though sklearn omits it" in asked.err
 
 
-def test_a_nearly_constant_column_is_applied_as_it_was_fitted(normcli, tmp_path):
-    np.save(tmp_path / "x.npy", np.array([[1e6], [1e6 + 1e-9], [1e6 + 2e-10]]))
-    normcli("fit", "zscore", "--like", "sklearn", tmp_path / "x.npy", "-o", tmp_path / "s.npz")
-    ran = normcli("apply", tmp_path / "s.npz", tmp_path / "x.npy", "--print", "normalized")
-    assert all(abs(float(value)) < 1e-8 for value in ran.out.split())
-
-
 @pytest.mark.parametrize(
     ("given", "data", "sentence"),
     [
@@ -311,7 +271,7 @@ def test_a_nearly_constant_column_is_applied_as_it_was_fitted(normcli, tmp_path)
             "minmax --like sklearn", "[[1e9], [1000000000.000001]]",
             "subtracts min / range from x / range, which float64 has no digits for", id="cancels",
         ),
-        pytest.param("zscore --like scipy", "[[3]]", "its variance is 0 and its normalized value NaN", id="a single value"),
+        pytest.param("zscore --like scipy", "[[3]]", "its normalized value NaN", id="a single value"),
         pytest.param(
             "minmax --like sklearn", "[[0], [1e-17]]",
             "a range below 10 machine epsilons, which counts as 0: it is divided by 1", id="nearly constant",

@@ -60,18 +60,6 @@ def test_each_statistic_is_what_its_name_says(name):
             )
 
 
-@pytest.mark.parametrize("name", REQUESTS)
-def test_each_promise_is_kept_but_for_eps(name):
-    norm, options = make_request(name)
-    eps = {"eps": 0.0} if NORMS[norm].eps is not None else {}
-    result = normalize(X, norm, **options, **eps)
-    promises = result.plan.norm.divisor.promises
-    assert promises
-    for promise in promises:
-        define = (lambda x: np.max(np.abs(x))) if norm == "maxabs" else STATISTICS[promise.statistic]
-        np.testing.assert_allclose([define(row) for row in result.normalized], promise.target, atol=1e-14)
-
-
 def test_every_statistic_has_a_definition_here():
     names = {name for row in DIVISORS for name in row.statistics} | set(ORDER_STATISTICS)
     assert names - {"rstd"} == set(STATISTICS)

@@ -8,10 +8,12 @@ import pytest
 from normcli.numerics.elements.activation import Activation
 from normcli.numerics.elements.activation_in_doubles import estimate
 from normcli.numerics.elements.gate import Gated
+from tests.marks import sampled
 
 SCALES = [1e-300, 1e-8, 0.1, 1.0, 5.0, 30.0, 200.0, 1000.0, 1e5, 1e300]
 
 
+@sampled
 @pytest.mark.parametrize("slope", [False, True], ids=["value", "slope"])
 @pytest.mark.parametrize("activation", list(Activation))
 def test_errors_are_within_half_their_bounds(activation, slope):

@@ -132,6 +132,12 @@ def test_quotients_of_any_size_are_rounded_once(least, affine, rng):
     assert check(case, "float64") == 0
 
 
+@pytest.mark.parametrize("chunk", [5, 30], ids=["parts of groups", "groups"])
+def test_values_that_are_calculated_again_are_found_in_any_chunks(chunk, rng, monkeypatch):
+    monkeypatch.setattr(kernel, "CHUNK", chunk)
+    check(draw_case("subnormal", rng), "float64")
+
+
 CANCELLED = [
     ("float64", 9),
     ("float64", 11),

@@ -39,58 +39,21 @@ SOME_ZEROS = np.where(RNG.random(X.shape) < 0.3, 0.0, X)
     ("x", "norm", "options"),
     [
         pytest.param(X, "ln", {"gamma": GAMMA}, id="about the mean"),
-        pytest.param(X, "bn", {"gamma": GAMMA, "eps": 0.5, "eps_mode": "outside"}, id="eps outside of the root"),
-        pytest.param(ALIKE, "ln", {"gamma": GAMMA}, id="sums that cancel"),
+        pytest.param(ALIKE, "ln", {"gamma": GAMMA, "eps": 1e9, "eps_mode": "outside"}, id="sums that cancel"),
         pytest.param(FAR, "ln", {}, id="far apart"),
-        pytest.param(SOME_ZEROS, "rms", {"eps": 0.0}, id="about zero"),
-        pytest.param(SOME_ZEROS, "lp", {"p": 1}, id="absolute values"),
-        pytest.param(SOME_ZEROS, "lp", {"p": 3}, id="cubes"),
-        pytest.param(X, "lp", {"p": 0.5}, id="square roots"),
         pytest.param(1e200 * X, "lp", {"p": 1.25}, id="decimals"),
-        pytest.param(np.rint(X), "lp", {"p": np.inf}, id="the largest, of which there are several"),
-        pytest.param(np.rint(X), "lp", {"p": -np.inf}, id="the least"),
-        pytest.param(SOME_ZEROS, "lp", {"p": 0}, id="a count"),
+        pytest.param(np.rint(X), "lp", {"p": -np.inf}, id="the least, of which there are several"),
         pytest.param(np.ones((4, 6)), "ln", {"eps": 0.0}, id="without a derivative"),
-        pytest.param(X.reshape(2, 6, 2), "lrn", {"size": 3}, id="windows"),
+        pytest.param(
+            SOME_ZEROS, "lp", {"like": "tensorflow", "axes": (1,), "eps": 4.0}, id="a floor of squares"
+        ),
         pytest.param(1e200 * X.reshape(2, 6, 2), "lrn", {"size": 3, "alpha": 1.0}, id="windows in fractions"),
     ],
-)  # fmt: skip
+)
 def test_every_way_is_exact(x, norm, options):
     require_exact(backward(x, DY.reshape(x.shape), norm, **options))
     if norm != "lrn":
-        mask = np.arange(x.shape[-1]) != 2
-        require_exact(backward(x, DY, norm, **options, mask=mask))
-
-
-EPS_MODES = {
-    "inside": ("ln", {"eps_mode": "inside"}),
-    "outside": ("ln", {"eps_mode": "outside"}),
-    "floor": ("lp", {"like": "torch"}),
-    "square-floor": ("lp", {"like": "tensorflow", "axes": (1,)}),
-}
-
-
-@pytest.mark.parametrize("eps_mode", EPS_MODES)
-@pytest.mark.parametrize("eps", [1e-5, 4.0, 1e9], ids=["small", "as large", "large"])
-@pytest.mark.parametrize("x", [X, ALIKE, FAR], ids=["ordinary", "that cancel", "far apart"])
-def test_every_eps_is_exact(x, eps, eps_mode):
-    norm, options = EPS_MODES[eps_mode]
-    found = backward(x, DY, norm, eps=eps, **options)
-    assert found.plan.spec.eps_mode == eps_mode
-    require_exact(found)
-
-
-@pytest.mark.parametrize("eps", [1e-5, 0.0])
-@pytest.mark.parametrize("var", [2.0, 1e-200, 1e-290, 1e290, 5e-324])
-def test_given_variances_of_any_size_are_divided_by(var, eps):
-    require_exact(backward(X, DY, "bn", running_mean=0.5, running_var=var, eps=eps, gamma=GAMMA))
-
-
-@pytest.mark.parametrize("p", [-1.5, 0.5, 1.25, 3])
-def test_groups_of_zeros_are_divided_by_their_floor(p):
-    x = np.concatenate((X[:1], np.zeros((3, 6))))
-    found = backward(x, DY, "lp", p=p, eps=0.5)
-    np.testing.assert_array_equal(found.dx[1:], 2.0 * DY[1:])
+        require_exact(backward(x, DY, norm, **options, mask=np.arange(x.shape[-1]) != 2))
 
 
 @pytest.mark.parametrize(("var", "dx"), [(0.0, np.inf), (np.inf, 0.0), (np.nan, np.nan)])

@@ -93,6 +93,14 @@ def test_a_group_that_counts_as_constant_is_divided_by_what_constant_ones_are():
 
 
 @pytest.mark.parametrize(
+    ("p", "w"), [(0.0, [1, -1, 0, 1]), (np.inf, [0, 0, 0, 1]), (-np.inf, [0] * 4), (3.0, [1, -4, 0, 16])]
+)
+def test_weights_of_powers(p, w):
+    _, _, coefficients = solve("lp", p=p, eps=0.0)
+    assert [coefficients.weigh(Fraction(value)) for value in X[0]] == pytest.approx(w, rel=1e-15)
+
+
+@pytest.mark.parametrize(
     ("sizes", "p", "total"),
     [([1, 2, 0], 3.0, 9), ([1, 2, 4], -1.0, Fraction(7, 4)), ([1, 0], -1.0, None), ([], 2.5, 0)],
 )

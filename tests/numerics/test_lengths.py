@@ -11,13 +11,17 @@ import numpy as np
 import pytest
 
 from normcli import normalize
+from normcli.engine import passes as engine_passes
 from normcli.engine.run import measure
+from normcli.engine.tiling import tiles as engine_tiles
 from normcli.engine.walk import Effort
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
+from normcli.norms.rules import EpsMode
 from normcli.numerics.deciding import Bound
 from normcli.numerics.powers import (
     find_to_bits,
+    raise_decimal,
     use_digits,
 )
 from normcli.numerics.rounding import Scaled
@@ -27,6 +31,7 @@ from normcli.numerics.statistics.lengths import (
     measure_powers,
     merge_powers,
 )
+from normcli.numerics.statistics.solution import solve
 from normcli.numerics.workspace import Workspace
 from tests.marks import sampled, slowly
 
@@ -67,7 +72,7 @@ def check(rows, p):
                 assert got == nearest
 
 
-EXPONENTS = [3.0, 0.5, -1.0, 1.7, -2.3, 511.0, *slowly([0.25, 1.5, 4.0, 16.0, 17.0, 20.0, 100.0, 0.01, -0.3, -600.0, 513.5, 1e5, 1e9])]  # fmt: skip
+EXPONENTS = [3.0, 0.5, -1.0, 1.7, -2.3, 511.0, *slowly([0.25, 1.5, 4.0, 16.0, 17.0, 100.0, -0.3, -600.0, 513.5, 1e9])]  # fmt: skip
 
 KINDS = {
     "normal": lambda random, x: x,
@@ -269,6 +274,31 @@ def test_the_length_of_all_is_rounded_once(p, scale):
     values = np.random.default_rng(13).standard_normal(9) * scale
     assert find_length_of_all(values, p) == round_once(find_exactly(values.tolist(), p))
     assert find_length_of_all(np.full(2**15, scale), p) == math.ldexp(scale, round(15 / p))
+
+
+@sampled("options")
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("options", [{"p": 3.0}, {"p": 1.0}, {"p": -0.7}, {"p": INF}, {"p": 3.0, "eps": 0.5}])
+def test_the_divisor_is_recalled_to_as_many_bits_as_are_asked_for(options, whole, monkeypatch):
+    module = engine_tiles if whole else engine_passes
+    kept, x = [], np.random.default_rng(5).standard_normal((3, 80))
+    monkeypatch.setattr(module, "solve", lambda *args, **more: kept.append(solve(*args, **more)) or kept[-1])
+    plan = make_plan(Request("lp", axes=(1,), **{"eps": 0.0, **options}), x.shape, x.dtype)
+    measure(plan, x, effort=Effort(threads=1, block=100) if whole else Effort(threads=1, block=16, whole=1))
+    divisors = [
+        solution.recall(group, 1000)[1] for solution in kept for group in range(solution.divisor.hi.size)
+    ]
+    is_floor = plan.spec.eps_mode is EpsMode.FLOOR
+    for row, divisor in zip(x, divisors, strict=True):
+        p, sizes = options["p"], [abs(Fraction(v)) for v in row.tolist()]
+        length = max(sizes)
+        if p != INF:
+            with use_digits(350):
+                length = Fraction(sum(raise_decimal(size, p) for size in sizes) ** (1 / decimal.Decimal(p)))
+        eps = Fraction(options.get("eps", 0))
+        expected = max(length, eps) if is_floor else length + eps
+        assert abs(divisor - expected) <= expected / 2**1000
+    assert [not solution.error.any() for solution in kept] == [options["p"] in (1.0, INF)] * len(kept)
 
 
 @pytest.mark.parametrize("p", [1.5, 2.5, 3.0, 3.5, 5.0, 7.0])

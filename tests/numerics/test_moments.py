@@ -58,15 +58,6 @@ def test_a_constant_has_no_deviation():
     assert (moments.mean.hi[0], moments.square.hi[0], moments.undecided[0]) == (1e15 / 3, 0.0, False)
 
 
-def test_sums_that_are_infinite_are_those_of_doubles():
-    x = np.array([[np.inf, 1.0, 2.0], [1.0, 3.0, 5.0], [-np.inf, 0.0, 1.0], [np.inf, -np.inf, 1.0]])
-    with np.errstate(all="ignore"):
-        moments = find_moments(measure_leaves(x, Workspace(), need_sum=True), 3, None, centred=True)
-    np.testing.assert_array_equal(moments.mean, [[np.inf, 3.0, -np.inf, np.nan], [0.0] * 4, [0.0] * 4])
-    assert (moments.square.hi[1], moments.square.lo[1]) == (24.0, 0.0)
-    assert not np.isfinite(moments.square.hi[[0, 2, 3]]).any()
-
-
 @pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16", ">f8"])
 @pytest.mark.parametrize("ddof", [0, 1])
 def test_groups_of_which_few_values_count(dtype, ddof):

@@ -36,3 +36,8 @@ def test_products_and_differences_are_exact():
         sum(x * y for x, y in zip(fractions, [Fraction(v) for v in a.T.ravel().tolist()], strict=True))
     ]
     assert one.sum_squares() == sum(x * x for x in fractions)
+
+
+@pytest.mark.parametrize(("values", "length"), [([[0, 0]], 0), ([[3, 4]], 6), ([[1, 1]], 2)])
+def test_lengths_are_rounded_up(values, length):
+    assert take_exactly(np.array(values, float)).move(0).bound_length() == length

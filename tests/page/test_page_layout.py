@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.page.reader import NARROW, first, make, normal
+from tests.page.reader import NARROW, make, normal
 
 pytestmark = [
     pytest.mark.browser,
@@ -82,23 +82,3 @@ def test_nothing_is_cut_off_or_covered(side, viewport, read):
     tensor = reader.page.locator("#tensor").bounding_box()
     assert tensor["x"] + tensor["width"] <= story["x"]
     assert story["x"] + story["width"] <= viewport["width"]
-
-
-@pytest.mark.parametrize(
-    ("norm", "given", "told"),
-    [
-        pytest.param("bn", {}, "gamma = 1 · beta = 0", id="neither"),
-        pytest.param("bn", {"gamma": 2.0, "beta": 1.0}, None, id="both"),
-        pytest.param("rms", {"like": "gemma"}, "gamma = 0 · beta = 0", id="offset"),
-    ],
-)
-def test_the_step_of_gamma_and_beta_has_them_in_its_formula(norm, given, told, read):
-    reader = read(make(first(), norm, **given))
-    lit = reader.page.locator("#formula .now").all_text_contents()
-    assert [name for name in ("gamma", "beta") if any(name in text for text in lit)] == list(
-        reader.results[0].plan.norm.parameter_names
-    )
-    facts = reader.text("#facts")
-    assert facts.endswith(told) if told else "gamma" not in facts
-    reader.page.locator('#chain input[value="0"]').check(force=True)
-    assert ("gamma" in reader.text("#formula")) == bool(given.get("gamma"))

@@ -11,7 +11,7 @@ from normcli.algorithms.row_computation import list_accumulations, parse_computa
 from normcli.algorithms.row_formula import RowFormula
 from normcli.dtypes import find_type, is_half
 from normcli.identifying.question import Question
-from normcli.identifying.search.groups import put_back, take_groups
+from normcli.identifying.sampling import put_back, take_groups
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from tests.plants.plant import Array, Plant

@@ -193,6 +193,7 @@ def test_long_doubles_that_are_doubles_are_taken():
     assert found.dtype == np.float64
 
 
+@pytest.mark.peers
 @pytest.mark.parametrize("name", ["float32", "bfloat16", "float64"])
 def test_gradients_of_tensors_of_torch_are_tensors_of_its_dtype(name):
     torch = pytest.importorskip("torch")
@@ -215,6 +216,7 @@ def test_gradients_of_jax_and_of_tables_are_of_their_kind():
     assert isinstance(found.dgamma, np.ndarray)
 
 
+@pytest.mark.peers
 def test_the_order_of_memory_of_torch_is_kept():
     torch = pytest.importorskip("torch")
     x = torch.arange(96.0).reshape(2, 3, 4, 4).to(memory_format=torch.channels_last)
@@ -223,6 +225,7 @@ def test_the_order_of_memory_of_torch_is_kept():
     assert torch.equal(y, normalize(x.contiguous(), "bn").normalized)
 
 
+@pytest.mark.peers
 @pytest.mark.parametrize("name", ["float32", "bfloat16"])
 def test_results_go_into_tensors_of_torch(name):
     torch = pytest.importorskip("torch")
@@ -235,6 +238,7 @@ def test_results_go_into_tensors_of_torch(name):
         normalize(x, "bn", out=torch.empty(x.shape, requires_grad=True))
 
 
+@pytest.mark.peers
 def test_tensors_of_torch_without_values_or_of_other_dtypes_are_refused():
     torch = pytest.importorskip("torch")
     with pytest.raises(DataError, match="^x is a meta tensor, which has a shape and no values$"):

@@ -74,6 +74,7 @@ OPTIONS = [
 ]
 
 
+@sampled
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(("norm", "options"), OPTIONS, ids=lambda v: str(v))
 def test_every_option_is_exact(norm, options, dtype):

@@ -8,7 +8,6 @@ import mpmath
 import numpy as np
 import pytest
 
-import normcli
 from normcli import backward
 from normcli.engine.walk import Effort
 from normcli.errors import DataError, UsageError
@@ -134,16 +133,16 @@ def test_a_gate_that_is_broadcast_and_values_that_do_not_count(gate, order, norm
     require_exact((x, z[::-1][gate], *rest), "silu", order, norm, dtype, **given)
 
 
-@sampled
-@pytest.mark.parametrize("fill", ["pass", "normalize"])
 @pytest.mark.parametrize("norm", ["ln", "rms"])
+@pytest.mark.parametrize("fill", ["pass", "normalize"])
 @pytest.mark.parametrize("order", ["after", "before"])
 def test_fractions_give_the_same(order, norm, fill, monkeypatch):
     for place, asks_always in ROUND_NOTHING.items():
         monkeypatch.setattr(f"normcli.{place}", asks_always)
     x, z, *rest = draw("float64", rows=3)
     require_exact((x, z[:1], *rest), "gelu", order, norm, "float64", mask=MASK, fill=fill)
-    require_exact((x, z, *rest), "silu", order, norm, "float64")
+    for given in ({}, {"mask": MASK, "fill": fill}):
+        require_exact((x, z, *rest), "silu", order, norm, "float64", **given)
 
 
 def test_a_sum_that_pairs_do_not_decide():
@@ -295,28 +294,3 @@ def test_refusals(norm, options, error, words):
     x, _, dy, *_ = draw("float64")
     with pytest.raises(error, match=words):
         backward(x, dy, norm, **options)
-
-
-@pytest.mark.peers
-@pytest.mark.parametrize("act", ["silu", "sigmoid", "gelu", "gelu-tanh", "relu", "tanh", "none"])
-@pytest.mark.parametrize("order", ["after", "before"])
-def test_gradients_as_of_torch(act, order):
-    torch = pytest.importorskip("torch")
-    from torch.nn import functional
-
-    apply = {
-        "gelu-tanh": lambda z: functional.gelu(z, approximate="tanh"), "none": lambda z: z,
-        **{name: getattr(torch, name, None) or getattr(functional, name) for name in ("sigmoid", "tanh", "relu")},
-        "silu": functional.silu, "gelu": functional.gelu,
-    }[act]  # fmt: skip
-    torch.manual_seed(0)
-    x, z, dy = torch.randn(3, 4, 3, 16)
-    x.requires_grad_()
-    z.requires_grad_()
-    gamma = torch.linspace(0.5, 1.5, 16, requires_grad=True)
-    y = functional.rms_norm(x * apply(z) if order == "before" else x, (16,), gamma, 1e-5)
-    (y if order == "before" else y * apply(z)).backward(dy)
-    given = {"gate": z.detach(), "gate_act": act, "gate_order": order, "gamma": gamma.detach()}
-    found = normcli.backward(x.detach(), dy, "rms", eps=1e-5, **given)
-    for ours, theirs in ((found.dx, x.grad), (found.dgate, z.grad), (found.dgamma, gamma.grad)):
-        torch.testing.assert_close(torch.as_tensor(ours), theirs, rtol=1e-5, atol=1e-6)

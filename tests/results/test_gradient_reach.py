@@ -10,6 +10,7 @@ from normcli.errors import UsageError
 from normcli.norms.rules import AxesRule
 from normcli.results.arguments import read_arguments
 from normcli.results.gradient_reach import find_reach
+from tests.marks import sampled
 
 SHAPE = (2, 4, 3)
 EVERY = np.ix_(*map(range, SHAPE))
@@ -25,6 +26,7 @@ def require_dx(x, norm, at, options):
     return reach, expected
 
 
+@sampled
 @pytest.mark.parametrize("norm", [name for name, norm in NORMS.items() if norm.gradient_names])
 @pytest.mark.parametrize("at", [(0, 0, 0), (1, 2, 1)])
 def test_it_is_dx_of_a_dy_that_is_1_there(norm, at):

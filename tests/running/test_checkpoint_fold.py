@@ -14,7 +14,6 @@ from normcli.numerics.statistics.solution import Given
 from normcli.running.checkpoint_fold import fold_checkpoint
 from normcli.running.fold import Affine, Layer, fold
 from normcli.running.norm_pairs import NormedLayer, find_pairs
-from tests.test_peers import peer
 
 RNG = np.random.default_rng(11)
 
@@ -252,32 +251,6 @@ def test_damaged_members_are_refused_by_name(changed, alone, told, normcli, mode
     ran = normcli("fold", "--checkpoint", "bad.npz")
     assert (ran.code, ran.raw) == (3, b"")
     assert told in ran.err
-
-
-@pytest.mark.peers
-def test_a_model_of_torch_does_the_same_afterwards(normcli, tmp_path):
-    torch = peer("torch")
-    torch.manual_seed(2)
-    nn = torch.nn
-    module = nn.Sequential(
-        nn.Conv2d(3, 8, 3, groups=1), nn.BatchNorm2d(8, eps=1e-3), nn.ReLU(),
-        nn.Conv2d(8, 8, 3, groups=4, bias=False), nn.BatchNorm2d(8, eps=1e-3),
-        nn.ConvTranspose2d(8, 5, 3), nn.BatchNorm2d(5, eps=1e-3),
-    )  # fmt: skip
-    module(torch.randn(16, 3, 9, 9))
-    np.savez(tmp_path / "m.npz", **{name: value.numpy() for name, value in module.state_dict().items()})
-    ran = normcli(
-        "fold", "--checkpoint", tmp_path / "m.npz", "--eps", 1e-3, "-o", tmp_path / "y.npz", "-f", "json"
-    )
-    assert [pair["layer"] for pair in json.loads(ran.out)["pairs"]] == ["0", "3", "5"]
-    x = torch.randn(2, 3, 9, 9, dtype=torch.float64)
-    expected = module.eval().double()(x)
-    saved = np.load(tmp_path / "y.npz")
-    for place in (0, 3, 5):
-        module[place].weight.data = torch.from_numpy(saved[f"{place}.weight"]).double()
-        module[place].bias = nn.Parameter(torch.from_numpy(saved[f"{place}.bias"]).double())
-        module[place + 1] = nn.Identity()
-    torch.testing.assert_close(module(x), expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("shape", [(2,), (0, 3)], ids=["some", "none"])

@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 
 from normcli.errors import DataError
-from normcli.tensors.tables import arrow, delimited, line_records
-from normcli.tensors.tables.delimited import Lines, read_delimited
+from normcli.tensors.tables import arrow, delimited
+from normcli.tensors.tables.delimited import Lines
 from normcli.tensors.tables.delimited_writing import to_cell, write_delimited
-from normcli.tensors.tables.tables import AS_FOUND, TableOptions, TextError
-from normcli.tensors.tables.text_columns import CellReader
+from normcli.tensors.tables.tables import TableOptions, TextError
 
 pytest.importorskip("pyarrow")
 
@@ -209,26 +208,6 @@ def test_the_same_text_is_written(values, delimiter, monkeypatch):
     assert expected.decode().splitlines()[7].split(delimiter) == cells
     monkeypatch.setattr(arrow, "LEAST_VALUES", 0)
     assert write() == expected
-
-
-def test_many_usual_numbers_are_left_to_it():
-    values = NUMBERS.normal(size=(arrow.LEAST_VALUES // 3 + 1, 3))
-    rows = []
-    format_quickly = arrow.find_formatter(values, ",", lambda some: rows.extend(some) or "")
-    format_quickly(values[:5000])
-    assert len(rows) < 50
-
-
-def test_rows_behind_what_it_refuses_are_read_by_it_again(monkeypatch):
-    monkeypatch.setattr(arrow, "LEAST_BYTES", 0)
-    monkeypatch.setattr(line_records, "_BYTES_AT_ONCE", 64)
-    slowly = []
-    parse = CellReader.read
-    monkeypatch.setattr(CellReader, "read", lambda self, texts: slowly.append(texts) or parse(self, texts))
-    text = "x,y\n" + "1,2.5\n" * 50 + '"3","4"\n' + "5,nAn\n" + "1,2.5\n" * 50
-    values = read_delimited(io.BytesIO(text.encode()), "x.csv", AS_FOUND, ",")[0].read()[0]
-    np.testing.assert_array_equal(values, [[1, 2.5]] * 50 + [[3, 4], [5, np.nan]] + [[1, 2.5]] * 50)
-    assert len(slowly) <= 2
 
 
 @pytest.mark.slow

@@ -55,6 +55,7 @@ def write(table, values, delimiter=","):
 NAN = np.nan
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("text", "values", "columns"),
     [
@@ -128,13 +129,7 @@ def test_blocks_of_any_size_are_read_alike(lines, where, end, monkeypatch):
         assert describe() == expected, size
 
 
-def test_usual_missing_values_are_read_many_at_a_time(monkeypatch):
-    monkeypatch.setattr("normcli.tensors.tables.text_columns.CellReader.read", None)
-    text = "n,x,y\n" + "ä_b,1,NA\nc,,2.5\nd,NaN,-\n" * 9
-    values, _ = read(text, exclude="n")
-    np.testing.assert_array_equal(values, [[1, NAN], [NAN, 2.5], [NAN, NAN]] * 9)
-
-
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("text", "options", "values", "columns"),
     [
@@ -257,6 +252,7 @@ def test_whole_numbers_beyond_float64_are_read_as_they_are(text, dtype):
     assert [str(value) for value in values[:, 0]] == text.replace("\x1e", "").removeprefix("t\n").split()
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("text", "line"),
     [
@@ -275,6 +271,7 @@ def test_what_must_be_rounded_is_told_of(text, line):
 TABLE = 'name;x;y;"a ""q"""\nann; 1 ;2,50;"x;y"\n"b\r\no";-;1e3;\n'
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("text", "options", "values", "written"),
     [

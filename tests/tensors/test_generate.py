@@ -11,6 +11,7 @@ LEGACY, NEW = np.random.RandomState, np.random.default_rng
 BEYOND = Recipe((2,), low=65519, high=65521, dtype="float16")
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("recipe", "expected"),
     [
@@ -33,6 +34,7 @@ def test_generate(recipe, expected):
     assert values.shape == recipe.shape
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize("rng", RNGS)
 @pytest.mark.parametrize("dist", ["randint", "uniform", "normal"])
 def test_skipping_is_drawing_earlier(rng, dist, monkeypatch):

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from normcli.tensors.held_files import remove_leftovers
@@ -76,24 +73,3 @@ def test_where_there_are_no_locks_nothing_is_removed(tmp_path, monkeypatch):
     with open_whole(str(tmp_path / "x")) as stream:
         stream.write(b"new")
     assert sorted(os.listdir(tmp_path)) == [DEAD, "x"]
-
-
-@pytest.mark.slow
-def test_a_killed_golden_is_cleared_away_by_the_next_run(tmp_path, normcli):
-    np.save(tmp_path / "x.npy", np.ones((3, 4)))
-    code = (
-        "import sys, time, normcli.golden.golden as golden\n"
-        "golden._write_manifest = lambda *_: (print('there', flush=True), time.sleep(60))\n"
-        "from normcli.cli.run import run\n"
-        "run(['golden', 'ln', '-i', 'x.npy', '-o', 'g'])"
-    )
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=tmp_path) as process:
-        assert process.stdout.readline() == b"there\n"
-        assert normcli("ln", "--shape", "2,3", "-o", tmp_path / "y.npy", "-q").code == 0
-        remove_leftovers(tmp_path)
-        assert len(os.listdir(tmp_path)) == 3  # the draft of the process lives
-        process.kill()
-    assert len(os.listdir(tmp_path)) == 3
-    script = [sys.executable, "-m", "normcli", "golden", "ln", "-i", "x.npy", "-o", "g", "-q"]
-    assert subprocess.run(script, cwd=tmp_path, check=False).returncode == 0
-    assert sorted(os.listdir(tmp_path)) == ["g", "x.npy", "y.npy"]

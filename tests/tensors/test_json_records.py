@@ -49,6 +49,7 @@ def is_lines(request):
     return request.param
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("records", "values", "columns"),
     [
@@ -123,6 +124,7 @@ def test_what_is_refused_of_lines(text, message):
         open_table(text, is_lines=True).read()
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize("size", [1, 7, 50, 1000])
 @pytest.mark.parametrize("indent", [None, 1])
 def test_pieces_of_any_size_are_read_alike(size, indent, is_lines, monkeypatch):

@@ -167,24 +167,6 @@ def test_a_key_is_a_column(path):
 # -- the verbs
 
 
-@pytest.mark.slow
-def test_the_verbs_say_of_parquet_what_they_say_of_csv(tmp_path, normcli, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    wide = np.random.default_rng(3).normal(5, 2, (20, 3))
-    np.savetxt("x.csv", wide, delimiter=",", header="a,b,c", comments="", fmt="%.17g")
-    save("w.parquet", {name: wide[:, place] for place, name in enumerate("abc")}, row_group_size=6)
-    found = []
-    for source in ("x.csv", "w.parquet"):
-        assert normcli("fit", "zscore", source, "-o", "stats.npz").code == 0
-        assert normcli("apply", "stats.npz", source, "-o", "y.npy").code == 0
-        whole = normcli("zscore", "-i", source, "-o", "-", "-f", "csv")
-        found.append((np.load("y.npy").tobytes(), whole.out))
-    assert found[0] == found[1]
-    assert normcli("apply", "stats.npz", "w.parquet", "-o", "y.parquet").code == 0
-    assert normcli("invert", "stats.npz", "y.parquet", "-o", "back.parquet").code == 0
-    np.testing.assert_allclose(load("back.parquet").values, wide, rtol=1e-14)
-
-
 def test_a_full_disk_leaves_the_old_file(path, tmp_path, normcli, monkeypatch):
     target = tmp_path / "y.parquet"
     target.write_bytes(b"old")
@@ -217,6 +199,14 @@ def test_what_pandas_says_may_be_nested_without_end(tmp_path, normcli):
     ran = normcli("zscore", "-i", tmp_path / "x.parquet", "-o", tmp_path / "y.parquet")
     assert ran.code == 0
     assert normcli("zscore", "-i", tmp_path / "y.parquet", "--print", "mean").out == "0.0\n"
+
+
+def test_standard_input_is_told_by_its_first_bytes(path, normcli):
+    with open(path, "rb") as stream:
+        assert (
+            normcli("zscore", "-i", "-", "--columns", "n", "--print", "mean", stdin=stream.read()).out
+            == "4.0\n"
+        )
 
 
 @pytest.mark.all_quick

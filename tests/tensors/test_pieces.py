@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-from itertools import dropwhile
 
 import numpy as np
 import pytest
@@ -52,24 +50,6 @@ def test_a_private_map_keeps_what_was_written_to_it(tmp_path):
     private[:] = 7.0
     forget(private)
     assert (private == 7.0).all()
-
-
-def find_resident(name):
-    """Return how many kB of a mapped file are in memory."""
-    with open("/proc/self/smaps") as lines:
-        behind = dropwhile(lambda line: name not in line, lines)
-        return next(int(line.split()[1]) for line in behind if line.startswith("Rss:"))
-
-
-@pytest.mark.skipif(not os.path.exists("/proc/self/smaps"), reason="needs Linux' /proc")
-def test_a_shared_map_is_not_resident_when_forgotten(tmp_path):
-    np.save(tmp_path / "x.npy", np.ones(1 << 20))
-    shared = np.load(tmp_path / "x.npy", mmap_mode="r")
-    assert shared.sum() == 1 << 20
-    before = find_resident("x.npy")
-    forget(shared)
-    assert find_resident("x.npy") < before / 8
-    assert shared.sum() == 1 << 20
 
 
 @pytest.fixture

@@ -16,7 +16,6 @@ from normcli.tensors.files import load
 from normcli.tensors.formats import stored_array as stored
 from normcli.tensors.formats import stores
 from normcli.tensors.formats.stored_array import Chunked
-from normcli.tensors.formats.stores import choose_chunks
 from normcli.tensors.mapped import fetch
 from normcli.tensors.tensor import find_place
 
@@ -256,13 +255,6 @@ def test_where_an_array_lies():
     assert find_place("a.zarr:g/x").key == "g/x"
     assert find_place("s3://b/a.ZARR/") == ("s3://b/a.ZARR", ".zarr", None)
     assert find_place("a.npz:x") is None
-
-
-def test_chunks_of_what_is_written():
-    assert choose_chunks((10, 3), np.dtype("f8")) == (10, 3)
-    assert choose_chunks((1 << 21, 2), np.dtype("f4")) == (1 << 19, 2)
-    assert choose_chunks((2, 1 << 22), np.dtype("f4")) == (1, 1 << 20)
-    assert choose_chunks((0, 3), np.dtype("f4")) == (1, 3)
 
 
 # -- on the command line

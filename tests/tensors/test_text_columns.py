@@ -1,11 +1,9 @@
 import io
-from unittest import mock
 
 import numpy as np
 import pytest
 
 from normcli.errors import DataError
-from normcli.tensors.tables import text_columns
 from normcli.tensors.tables.delimited import read_delimited
 from normcli.tensors.tables.tables import TableOptions
 from normcli.tensors.tables.text_columns import _CellsSeen, doubt_identifiers
@@ -65,13 +63,6 @@ def test_text_in_later_rows_is_said_of_all_columns_at_once():
         DataError, match=r"line 3, column b: 'x' is not a number; --exclude b,c leaves them out$"
     ):
         read("a,b,c\n1,2,3.5\n5,x,6\n2,1,2\n4,2,y\n")
-
-
-def test_cells_that_differ_in_digits_alone_are_examined_once(monkeypatch):
-    seen = mock.Mock(wraps=text_columns._find_ways)
-    monkeypatch.setattr(text_columns, "_find_ways", seen)
-    read("a;b\n" + "".join(f"{n // 1000}.{n % 1000:03},5;1\n" for n in range(1000, 9999, 9)), decimal=",")
-    assert seen.call_count == 2  # one for each column
 
 
 def test_of_columns_that_statistics_name_others_are_taken_and_none_left_out():

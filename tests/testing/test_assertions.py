@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import traceback
 from types import SimpleNamespace
 
@@ -56,14 +57,12 @@ def test_every_option_of_normalize_is_one_of_the_assertions():
 def test_the_message_is_the_report_of_check():
     message = fail(assert_matches, port(ddof=1), X, "ln", layout="bnd")
     first, blank, *report = message.splitlines()
-    assert first.startswith("ln: 96 of 96 values differ, by up to ")
-    assert first.endswith(" ulp of float32")
+    assert re.fullmatch("ln: 96 of 96 values differ, by up to .* ulp of float32", first)
     assert (blank, report[0]) == ("", "check ln · layer normalization")
     words = " ".join(report)
-    assert "worst value of normalized at        b=" in words
-    assert "ulp of float32   values   share" in words
-    assert "6 of 6 groups differ" in words
-    assert "✗ ln differs: ddof is 1, not 0." in words
+    assert re.search(
+        "worst value of normalized at +b=.*6 of 6 groups differ.*✗ ln differs: ddof is 1, not 0.", words
+    )
     assert max(map(len, report)) <= 76, "80 columns, of which pytest takes a margin"
 
 
@@ -114,6 +113,7 @@ def test_backward_passes_that_cannot_be_checked_are_errors_and_no_failures():
     ],
     ids=repr,
 )
+@pytest.mark.all_quick
 def test_arguments_of_another_kind_are_errors_and_no_failures(options, message):
     with pytest.raises(UsageError, match=message):
         assert_matches(port(), X, "ln", **options)

@@ -215,19 +215,6 @@ def test_bounds_are_asked_for_by_the_dtype_of_the_sums():
     assert 1.0 < float(bound.split()[1]) < 100.0
 
 
-@pytest.mark.slow
-def test_half_precision_is_held_to_little_more_than_its_rounding():
-    x = X[:1].astype(np.float16)
-    exact = normalize(x, "ln").normalized
-    assert_matches(exact, x, "ln", accumulate="float32")
-    allowed = derive_bounds(
-        Computation(Accumulation(ALGORITHMS["two-pass"], "float32"), CASTS["once"]), read_arguments(x, "ln", {})
-    ).allowed
-    assert np.median(allowed / np.spacing(np.abs(exact)).astype(np.float64)) < 0.6
-    with pytest.raises(AssertionError, match="bound "):
-        assert_matches(np.nextafter(exact, np.float16(9)), x, "ln", accumulate="float32")
-
-
 def test_a_cast_before_gamma_is_allowed_for_and_llama_is_one():
     x, gamma = X.astype(np.float16), RNG.normal(1.0, 0.5, 300).astype(np.float16)
     wide = x.astype(np.float32)
@@ -261,14 +248,12 @@ def test_what_an_algorithm_promises_nothing_of_fails_whatever_the_values(name, s
 
 @pytest.mark.slow
 def test_values_that_are_not_finite_are_judged_as_without_bounds():
-    x = X.copy()
-    x[0, 0], x[1, 0] = np.nan, np.inf
+    x = np.array([[np.nan, 1, 2, 4], [np.inf, 1, 2, 4], [1, 2, 3, 7]], np.float32)
     y = normalize(x, "ln").normalized
     assert_matches(y, x, "ln", accumulate="float32")
     y[0, 3] = 0.5
-    with pytest.raises(AssertionError, match="1 of 1,800 values differs"):
+    with pytest.raises(AssertionError, match="1 of 12 values differs"):
         assert_matches(y, x, "ln", accumulate="float32")
-    assert_matches(np.zeros((0, 4), np.float32), np.zeros((0, 4), np.float32), "ln", accumulate="float32")
 
 
 @pytest.mark.slow
@@ -296,6 +281,7 @@ def test_groups_lie_along_any_axes(norm):
         ("ln", {"accumulate": "float32", "mask": X > 0}, "bounds are derived"),
     ],
 )
+@pytest.mark.all_quick
 def test_what_has_no_bounds_is_refused(norm, options, message):
     with pytest.raises(UsageError, match=message):
         assert_matches(X, X, norm, **options)

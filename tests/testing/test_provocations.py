@@ -95,8 +95,8 @@ def test_each_is_what_its_name_says():
 @pytest.mark.parametrize("dtype", OUTPUT_DTYPES)
 def test_means_are_as_far_above_the_spread_as_one_pass_and_the_dtype_bear(dtype):
     cases = [case for case in provocations("ln", dtype) if "times the spread" in str(case)]
-    result = [normalize(case.x.astype(np.float64), "ln") for case in cases]
-    ratios = [float(np.abs(r.mean / r.std).min()) for r in result]
+    found = [normalize(case.x.astype(np.float64), "ln") for case in cases]
+    ratios = [float(np.abs(result.mean / result.std).min()) for result in found]
     digits = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}[dtype]
     assert 2.0 ** (digits - 6) < ratios[0] ** 2 < 2.0 ** (digits - 1)  # E[x²] − E[x]² has a few digits
     assert ratios[1] ** 2 > 2.0 ** (digits - 1)  # and none
@@ -147,7 +147,9 @@ def test_options_are_those_of_normalize_and_shapes_that_do_not_fit_are_left_out(
 
 @pytest.mark.parametrize("groups", [3, 4, 5])
 def test_any_number_of_channel_groups_has_the_group_sizes_that_names_say(groups):
-    cases = [case for case in provocations("gn", groups=groups) if str(case).startswith("group size")]
+    cases = [
+        case for case in provocations("gn", np.float32, groups=groups) if str(case).startswith("group size")
+    ]
     sizes = [normalize(case.x, "gn", **case.options).group_size for case in cases]
     assert len(cases) == 15
     assert list(map(str, cases)) == [f"group size {size}" for size in sizes]

@@ -43,7 +43,6 @@ from normcli.documents.plan_header import (
 )
 from normcli.language import keep_names
 from normcli.printable import format_count, make_printable
-from normcli.teach.value_index import format_index
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -56,6 +55,7 @@ if TYPE_CHECKING:
     from normcli.documents.document import Section, View
     from normcli.identifying.grouped_check import GroupedCheck
     from normcli.identifying.question import Diagnosis
+    from normcli.norms.grid import Grid
     from normcli.norms.plan import Plan
     from normcli.tensors.tensor import Tensor
 
@@ -112,7 +112,7 @@ class Verdict(RecordDocument):
                 yield build_worst(name, self._name_place(name, comparison.worst.place), comparison, view)
             if name == NORMALIZED and comparison.compared:
                 yield build_histogram(comparison, view)
-            if comparison.groups is not None and not comparison.ok and self._count_groups() > 1:
+            if comparison.groups is not None and not comparison.ok and self._groups.group_count > 1:
                 yield self._build_groups(comparison, view)
         if self.gradients is not None:
             yield from self.gradients.detail(view)
@@ -149,46 +149,27 @@ class Verdict(RecordDocument):
         gradients = {} if self.gradients is None else self.gradients.checked.comparisons
         for name, comparison in gradients.items():
             if not comparison.ok:
-                nowhere = dict.fromkeys(self._kept_names)
+                nowhere = dict.fromkeys(self._groups.kept_names)
                 yield {"compared": name, "group": nowhere, **describe_members(comparison, *_OF_GROUP)}
 
     @property
     def row_names(self) -> Sequence[str]:
         """The columns of a group with a mismatch: array, index, mismatches, largest distance in ulp."""
-        return ("compared", *self._kept_names, *_OF_GROUP)
-
-    # -- groups: those of the plan; subclasses may have others
+        return ("compared", *self._groups.kept_names, *_OF_GROUP)
 
     @property
-    def _kept_names(self) -> tuple[str, ...]:
-        """The names of the columns that hold a group's index."""
-        return self.plan.grid.kept_names
-
-    def _count_groups(self) -> int:
-        return self.plan.grid.group_count
+    def _groups(self) -> Grid | GroupedCheck:
+        """The groups that mismatches are counted in."""
+        return self.plan.grid
 
     def _measure_group(self, number: int) -> int:
         """Return the number of values in a group."""
         return self.plan.grid.group_size
 
-    def _name_group(self, number: int) -> str:
-        return self.plan.grid.group_name(number)
-
     def _name_place(self, name: str, place: int) -> tuple[str, ...]:
-        return name_place(self.plan, place) if name == NORMALIZED else (self._name_group(place),)
-
-    def _locate(self, name: str, place: int) -> tuple[tuple[int, ...], int]:
-        """Return the index of a value (empty for a statistic) and the flat index of its group.
-
-        `name` is the array's name, and `place` the flat index of the value in it.
-        """
         if name != NORMALIZED:
-            return (), place
-        index = np.unravel_index(np.asarray(place), self.plan.grid.shape)
-        return tuple(map(int, index)), int(self.plan.grid.locate_groups(index))
-
-    def _index_group(self, number: int) -> Mapping[str, Any]:
-        return self.plan.grid.group_index(number)
+            return (self._groups.group_name(place),)
+        return name_place(self.plan, place, self._groups)
 
     # -- for a reader
 
@@ -206,7 +187,7 @@ class Verdict(RecordDocument):
         A full view has all of them; others have the first few.
         """
         assert comparison.groups is not None
-        every, count = self._count_groups(), comparison.count_groups()
+        every, count = self._groups.group_count, comparison.count_groups()
         most = count if view.full else min(count, MOST_GROUPS // 3)
         note = tell_difference(count, format_count(every, "group"))
         notes = filter(None, (note, format_hidden(count - most, count, "group")))
@@ -215,30 +196,31 @@ class Verdict(RecordDocument):
         rows = []
         for group in comparison.groups.find_worst(most):
             share = f"{group.mismatches:,}", format_ratio(group.mismatches, self._measure_group(group.group))
-            cells = (self._name_group(group.group), *(() if one_each else share), format_ulp(group.max_ulp))
-            rows.append(TableRow(cells, group.group))
+            name, shown = self._groups.group_name(group.group), () if one_each else share
+            rows.append(TableRow((name, *shown, format_ulp(group.max_ulp)), group.group))
         return Table(None, columns, (False, *(True,) * (len(columns) - 1)), rows, "; ".join(notes))
 
     # -- for a program
 
     def _describe(self, name: str, comparison: Comparison) -> Mapping[str, Any]:
-        worst = None if comparison.worst is None else self._describe_worst(name, comparison.worst)
         return {
             "source": self.sources[name],
             **describe_comparison(comparison),
-            "worst": worst,
+            "worst": comparison.worst and self._describe_worst(name, comparison.worst),
             "groups_with_mismatches": comparison.count_groups(),
             "groups": LongList([self._describe_group(group)] for group in comparison.groups or ()),
         }
 
     def _describe_worst(self, name: str, worst: Element) -> Mapping[str, Any]:
-        index, number = self._locate(name, worst.place)
-        names = self.plan.grid.layout.names
-        place = {"index": dict(zip(names, index, strict=True))} if name == NORMALIZED else {}
-        return {**place, "group": self._index_group(number), **describe_members(worst, *OF_WORST)}
+        place, number = {}, worst.place
+        if name == NORMALIZED:
+            index = np.unravel_index(np.asarray(worst.place), self.plan.grid.shape)
+            place = {"index": dict(zip(self.plan.grid.layout.names, map(int, index), strict=True))}
+            number = int(self._groups.locate_groups(index))
+        return {**place, "group": self._groups.group_index(number), **describe_members(worst, *OF_WORST)}
 
     def _describe_group(self, group: GroupDifference) -> Mapping[str, Any]:
-        return {"group": self._index_group(group.group), **describe_members(group, *_OF_GROUP)}
+        return {"group": self._groups.group_index(group.group), **describe_members(group, *_OF_GROUP)}
 
 
 @dataclass(frozen=True)
@@ -293,13 +275,13 @@ class GroupedVerdict(Verdict):
     found: GroupedCheck
 
     @property
-    def _kept_names(self) -> tuple[str, ...]:
-        return (*self.tensor.by.names, "column") if self.tensor.by is not None else ()
+    def _groups(self) -> GroupedCheck:
+        return self.found
 
     def _build_header(self, view: View) -> Facts:
         labels = self.found.groups.labels
         keep_names(cell for label in labels for cell in label if cell)
-        by = make_printable(", ".join(self._kept_names[:-1]))
+        by = make_printable(", ".join(self._groups.kept_names[:-1]))
         groups = ("groups", (f"rows by {by}", format_count(len(labels), "group")))
         header, (few, values) = super()._build_header(view), self.found.unjudged
         lines = [groups if line[0] == "groups" else line for line in header.lines]
@@ -316,32 +298,10 @@ class GroupedVerdict(Verdict):
         """
         return {
             **super().data(),
-            "by": list(self._kept_names[:-1]),
-            "group_count": self._count_groups(),
+            "by": list(self._groups.kept_names[:-1]),
+            "group_count": self._groups.group_count,
             "not_judged": dict(zip(("groups", "values"), self.found.unjudged, strict=True)),
         }
 
-    def _count_groups(self) -> int:
-        return len(self.found.groups.labels) * int(self.tensor.values.shape[1])
-
     def _measure_group(self, number: int) -> int:
-        groups, row = self.found.groups, number // self.tensor.values.shape[1]
-        return int(np.count_nonzero(groups.places[groups.met] == row))
-
-    def _name_group(self, number: int) -> str:
-        name: str = self.found.stats.subject.name_group(number)
-        return name
-
-    def _index_group(self, number: int) -> Mapping[str, Any]:
-        row, place = divmod(number, self.tensor.values.shape[1])
-        column = str(place) if self.tensor.columns is None else self.tensor.columns[place]
-        return dict(zip(self._kept_names, (*self.found.groups.labels[row], column), strict=True))
-
-    def _locate(self, name: str, place: int) -> tuple[tuple[int, ...], int]:
-        row, column = divmod(place, self.tensor.values.shape[1])
-        groups = self.found.groups
-        return (row, column), int(groups.places[groups.met[row]]) * self.tensor.values.shape[1] + column
-
-    def _name_place(self, name: str, place: int) -> tuple[str, ...]:
-        index, number = self._locate(name, place)
-        return format_index(index, self.plan.grid.layout), f"group {self._name_group(number)}"
+        return int(np.count_nonzero(self.found.places == number // self.tensor.values.shape[1]))

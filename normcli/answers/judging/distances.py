@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from normcli.checking.tally import Comparison
     from normcli.checking.ulp import Tolerance
     from normcli.documents.document import View
+    from normcli.identifying.grouped_check import GroupedCheck
+    from normcli.norms.grid import Grid
     from normcli.norms.plan import Plan
 
 _ULP_DIGITS = 4
@@ -35,9 +37,7 @@ _FINE_BOUND, _COARSE_STEP = 1024.0, 10
 def list_verdict_lines(name: str, found: Comparison) -> Iterator[Line]:
     """Yield a line with the verdict on an array and, if there are any, one with tolerances that pass."""
     yield build_line(name, found)
-    smallest = build_smallest(found)
-    if smallest is not None:
-        yield smallest
+    yield from list_smallest(found)
 
 
 def tell_difference(wrong: int, counted: str) -> str:
@@ -84,26 +84,22 @@ def build_line(name: str, found: Comparison) -> Line:
     return Line((f"{name}: {text}", *furthest), found.ok)
 
 
-def build_smallest(found: Comparison) -> Line | None:
-    """Return a line with the smallest rtol, atol and ulp with which the array passes, each rounded up.
+def list_smallest(found: Comparison) -> Iterator[Line]:
+    """Yield a line with the smallest rtol, atol and ulp with which the array passes, each rounded up.
 
-    If an infinite difference makes every tolerance fail, the line says so. None if each value has a bound of
+    If an infinite difference makes every tolerance fail, the line says so. Nothing if each value has a bound of
     its own in place of a tolerance, or if no value was compared.
     """
     smallest, limits, worst = found.smallest, found.tolerance, found.worst
     if smallest is None or worst is None:
-        return None
+        return
     if found.max_abs == math.inf:
         actual, expected = (_format_odd(value) for value in (worst.actual, worst.expected))
-        return Line((f"no tolerance passes: {actual} where {expected} is expected",))
-    return Line(
-        (
-            "passes with one of",
-            f"{_format_limit('rtol', smallest.rtol)} (at atol {limits.atol:g})",
-            f"{_format_limit('atol', smallest.atol)} (at rtol {limits.rtol:g})",
-            f"{format_up(smallest.max_ulp)} ulp",
-        )
-    )
+        yield Line((f"no tolerance passes: {actual} where {expected} is expected",))
+        return
+    rtol = f"{_format_limit('rtol', smallest.rtol)} (at atol {limits.atol:g})"
+    atol = f"{_format_limit('atol', smallest.atol)} (at rtol {limits.rtol:g})"
+    yield Line(("passes with one of", rtol, atol, f"{format_up(smallest.max_ulp)} ulp"))
 
 
 def _format_limit(name: str, value: float) -> str:
@@ -115,7 +111,7 @@ def _format_odd(value: float) -> str:
     return "NaN" if math.isnan(value) else f"{value:.{_SHORT_DIGITS}g}".replace("inf", "∞")
 
 
-def name_place(plan: Plan, place: int) -> tuple[str, ...]:
+def name_place(plan: Plan, place: int, groups: Grid | GroupedCheck) -> tuple[str, ...]:
     """Return the index of a tensor's value in words, and the name of its group: ("n=0 c=3", "group n=0").
 
     `place` is the flat index of the value. For sliding windows, the tuple has only the index.
@@ -124,7 +120,7 @@ def name_place(plan: Plan, place: int) -> tuple[str, ...]:
     at = format_index([*map(int, index)], plan.grid.layout) or "the only value"
     if plan.groups_overlap:
         return (at,)
-    return at, f"group {plan.grid.group_name(int(plan.grid.locate_groups(index)))}"
+    return at, f"group {groups.group_name(int(groups.locate_groups(index)))}"
 
 
 def build_worst(name: str, place: tuple[str, ...], comparison: Comparison, view: View) -> Facts:

@@ -9,10 +9,10 @@ from normcli.answers.judging.distances import (
     OF_WORST,
     build_histogram,
     build_line,
-    build_smallest,
     build_worst,
     describe_comparison,
     list_compared,
+    list_smallest,
     list_verdict_lines,
     name_place,
 )
@@ -93,9 +93,7 @@ class GradientsVerdict(RecordDocument):
                 ("off", off),
             )
             yield Facts(f"✗ {name}: {finding.fault.words}.", tuple(entry for entry in lines if any(entry[1])))
-            smallest = None if finding.fault.id else build_smallest(comparison)
-            if smallest is not None:
-                yield smallest
+            yield from () if finding.fault.id else list_smallest(comparison)
 
     def data(self) -> Mapping[str, Any]:
         """Return the verdicts as a JSON object: plan, `ok`, `warnings`, and `gradients`, a verdict on each."""
@@ -153,7 +151,7 @@ class GradientsVerdict(RecordDocument):
         """
         found = self.checked.gradients
         if name not in _OF_PARAMETERS and getattr(found, name).shape == found.plan.grid.shape:
-            return name_place(found.plan, place)
+            return name_place(found.plan, place, found.plan.grid)
         index = self._locate(name, place)
         return (" ".join(f"{axis}={i}" for axis, i in index.items()) or "the only value",)
 

@@ -160,13 +160,11 @@ class IdentificationAnswer:
         statistics derived from them, or None.
         """
         evaluation = self.found.evaluation
-        stored = None
-        if evaluation is not None:
-            stored = {
-                "mean": _drop_ones(evaluation.mean, plain),
-                "var_plus_eps": _drop_ones(evaluation.square, plain),
-                "affine": evaluation.affine.way,
-            }
+        stored = evaluation and {
+            "mean": _drop_ones(evaluation.mean, plain),
+            "var_plus_eps": _drop_ones(evaluation.square, plain),
+            "affine": evaluation.affine.way,
+        }
         return {
             "axes": list(plain.axes),
             "a": _drop_ones(plain.scale, plain),

@@ -94,8 +94,7 @@ class RunReport:
             "against": self.sources[1],
             "ok": self.found.ok,
             "first": None if parting is None else parting.first.settings.name,
-            "between": None if self.found.between is None else list(self.found.between),
-            "by_order": self.found.by_order,
+            **describe_members(self.found, "between", "by_order"),
             "alone": {run: list(names) for run, names in self.found.alone.items()},
             "layers": list(self.records()),
         }
@@ -108,14 +107,11 @@ class RunReport:
         """
         for pair in self.found.pairs:
             yield {
-                "name": pair.first.settings.name,
-                "norm": pair.first.settings.norm,
+                **describe_members(pair.first.settings, "name", "norm"),
                 "ok": pair.ok,
                 "input": _describe(pair.input),
                 "output": _describe(pair.output),
-                "differences": list(pair.differences),
-                "nearer": pair.nearer,
-                "algorithms": list(pair.algorithms),
+                **describe_members(pair, "differences", "nearer", "algorithms"),
                 "first_run": describe_layer(pair.first),
                 "second_run": describe_layer(pair.second),
             }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,8 @@ from normcli.engine.run import run
 from normcli.identifying.faults.case import Case
 from normcli.identifying.faults.variant import MOST, Variant, cut_at, find_share
 from normcli.identifying.models.divisor_fit import COMMON_EPS
-from normcli.identifying.search.screen import LEAST_PLACES, choose_places, go_together
+from normcli.identifying.sampling import LEAST_PLACES, choose_lengths, thin_axes
+from normcli.identifying.search.screen import go_together
 from normcli.norms.divisors import Measurement
 from normcli.norms.rules import Centre
 from normcli.results.calculate import calculate
@@ -65,12 +65,7 @@ def choose_index(plan: Plan, most: int) -> tuple[slice, ...]:
 
     Reduced axes are whole, and kept axes have at least two indices if they are that long.
     """
-    lengths = list(plan.grid.view_shape)
-    kept = [axis for axis in range(len(lengths)) if axis not in plan.grid.view_axes]
-    for axis in sorted(kept, key=lambda axis: -lengths[axis]):
-        each = math.prod(lengths) // max(1, lengths[axis])
-        lengths[axis] = min(lengths[axis], max(2, most // max(1, each)))
-    return tuple(slice(length) for length in lengths)
+    return tuple(map(slice, choose_lengths(plan.grid.view_shape, most, plan.grid.kept_view_axes, 2)))
 
 
 def open_case(subject: Problem, y: NDArray[Any], dtype: np.dtype[Any], most: int = MOST_VALUES) -> Case:
@@ -108,11 +103,11 @@ def _open_at(subject: Problem, y: NDArray[Any], dtype: np.dtype[Any], index: tup
     gates, inputs = (inputs.gate, inputs.gated_input), inputs._replace(gate=None, gated_input=None)
     shape = plan.grid.view_shape
 
-    def see(values: NDArray[Any]) -> NDArray[Any]:
-        return fetch(cut_at(values.reshape(shape), index))
+    def see(values: NDArray[Any], lengths: Sequence[int] = shape) -> NDArray[Any]:
+        return fetch(cut_at(np.reshape(values, lengths), index))
 
-    def take(values: NDArray[Any], lengths: Sequence[int]) -> Floats:
-        return np.asarray(fetch(cut_at(np.reshape(values, lengths), index)), dtype=np.float64)
+    def take(values: NDArray[Any], lengths: Sequence[int] = shape) -> Floats:
+        return np.asarray(see(values, lengths), dtype=np.float64)
 
     gamma, beta = (
         cut_at(spread_parameter(plan, fetch(values) if values is not None else None, otherwise), index)
@@ -131,17 +126,16 @@ def _open_at(subject: Problem, y: NDArray[Any], dtype: np.dtype[Any], index: tup
         whole *= plan.grid.group_size // plan.grid.shape[plan.grid.axes[-1]]
     exact = None
     if not _goes_by_moments(plan):
-        exact = take(run(plan.change_spec(dtype="float64"), fetch(x), inputs)[0], shape)
+        exact = take(run(plan.change_spec(dtype="float64"), fetch(x), inputs)[0])
     has = inputs.gamma is not None, inputs.beta is not None
     if addends is not None:
         addends = addends._replace(values=see(addends.values), residual=see(addends.residual))
     gate, gated_input = (
         None if gate is None else gate.map(lambda a: see(np.broadcast_to(a, plan.grid.shape))) for gate in gates
     )
-    view = take(x, shape), take(y, shape)
     return Case(
-        plan, *view, dtype, gamma, beta, *has, stored, exact, whole=whole, addends=addends, gate=gate,
-        gated_input=gated_input,
+        plan, take(x), take(y), dtype, gamma, beta, *has, stored, exact, whole=whole, addends=addends,
+        gate=gate, gated_input=gated_input,
     )  # fmt: skip
 
 
@@ -273,7 +267,7 @@ class Thin(NamedTuple):
 @functools.lru_cache(maxsize=2)  # of one case, each variant asks
 def thin_out(case: Case) -> Thin:
     """Return a sample of about 2,048 values of a case, or all of fewer, with the statistics of all values."""
-    places = choose_places(case.x.shape, first=case.axes)
+    places = thin_axes(case.x.shape, first=case.axes)
     given = {name: getattr(case, name) for name in ("x", "y", "gamma", "beta", "exact")}
     few: dict[str, Any] = {name: cut_at(values, places) for name, values in given.items() if values is not None}
     stored = cut_at(case.mean, places), cut_at(case.square, places)

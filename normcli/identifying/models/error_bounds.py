@@ -61,9 +61,6 @@ MOST = 2.0**-4
 
 _LEAST = 2.0**-1000
 
-_FEW = 1 << 9
-"""About how many values are tested before all values are."""
-
 LARGEST_RSTD = 1e3
 """The largest factor on the mean's error in a constant group: 1 / √eps for an eps of 1e-6."""
 
@@ -116,12 +113,9 @@ def bound_factors(
     """
     is_constant, most = standard.size == 0.0, noise.most[:, 0]
     with np.errstate(all="ignore"):
-        count, width = standard.values.shape
-        for end in sorted({min(count, max(1, _FEW // width)), count}):  # most fail in the first groups
-            every = (part[:end] for part in (standard.values, targets, slack, noise.whole))
-            least, largest = bound_each(*every)
-            if not _are_bounds(least, largest, most[:end]):
-                return None
+        least, largest = bound_each(standard.values, targets, slack, noise.whole)
+        if not _are_bounds(least, largest, most):
+            return None
         for chosen, bounds in (
             (is_constant | (noise.of_factor[:, 0] > MOST**2), _bound_shapes),
             (is_constant | (noise.whole > MOST).any(axis=1), _bound_closely),
@@ -134,14 +128,6 @@ def bound_factors(
                 if not _are_bounds(least, largest, most):
                     return None
     return np.maximum(least, 0.0), largest
-
-
-def have_factors(standard: Standard, targets: Floats, slack: Floats, noise: Noise) -> Selected:
-    """Return, for each of several targets, whether every group has a factor that leads to it, shape (targets,).
-
-    `targets` and `slack` have a first axis of targets before the groups; `bound_factors` is stricter.
-    """
-    return _are_bounds(*bound_each(standard.values, targets, slack, noise.whole), noise.most[:, 0])
 
 
 def _are_bounds(least: Floats, largest: Floats, most: Floats) -> Selected:

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.identifying.models.error_bounds import bound_each
+from normcli.identifying.models.weight import measure_bits
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from normcli.dtypes import Floats, Selected
     from normcli.identifying.models.error_bounds import Level
 
@@ -70,22 +69,12 @@ class PlainMap(NamedTuple):
         return self.scale * x + self.shift
 
     def explains(self, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level) -> bool:
-        """Whether, wherever x is finite, y is finite and within rounding of a · x + b.
+        """Whether, wherever x is finite, y is finite and within rounding of a · x + b; as `find_wrong`."""
+        return not self.find_wrong(x, y, dtype, level).any()
 
-        Parameters
-        ----------
-        x, y : ndarray
-            Input and output, of one shape.
-        dtype : numpy.dtype
-            The dtype to which y was rounded.
-        level : Level
-            The precision of the arithmetic.
-        """
-        with np.errstate(all="ignore"):
-            explained = (np.abs(y - self.apply(x)) <= self.allow(x, y, dtype, level)) & np.isfinite(y)
-        return bool(np.all(explained | ~np.isfinite(x)))
-
-    def find_wrong(self, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level, times: float) -> Selected:
+    def find_wrong(
+        self, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level, times: float = 1.0
+    ) -> Selected:
         """Return True where x is finite and y is not within `times` the rounding bound of a · x + b.
 
         Parameters
@@ -214,20 +203,24 @@ _HOPELESS = 8.0
 """If a value is off its least-squares line by more than this many bounds, no other line is looked for."""
 
 
-def count_bits(fitted: PlainMap, allowed: Floats, x: Floats, y: Floats, numbers: int) -> float:
+def count_bits(
+    fitted: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level, numbers: int
+) -> float:
     """Return the bits of evidence that y lies on fitted lines, and not there by chance.
 
-    A value counts log2(s / its bound), if that is above 0, where s is the standard deviation of a · x along its
-    line. The sum is multiplied by (n − numbers) / n, for the n values of a line.
+    A value counts the bits to which its bound is narrower than the standard deviation of a · x along its line.
+    The sum is multiplied by (n − numbers) / n, for the n values of a line.
 
     Parameters
     ----------
     fitted : PlainMap
         The lines y = a · x + b.
-    allowed : ndarray
-        The bound on the error of each y.
     x, y : ndarray
         The points; those that are not finite do not count.
+    dtype : numpy.dtype
+        The dtype to which y was rounded.
+    level : Level
+        The precision of the arithmetic.
     numbers : int
         How many numbers were fitted for each line: 1 (a alone, with b = 0) or 2.
     """
@@ -236,15 +229,13 @@ def count_bits(fitted: PlainMap, allowed: Floats, x: Floats, y: Floats, numbers:
     large = math.frexp(float(np.abs(x).max(where=finite, initial=0.0)))[1]
     deviation = np.std(np.ldexp(np.where(finite, x, 0.0), -large), axis=others, keepdims=True)
     spread = np.abs(np.ldexp(fitted.scale, large)) * deviation  # whose squares do not overflow
-    bits = np.where(
-        finite & (spread > 0.0), np.log2(np.maximum(spread / np.maximum(allowed, 1e-300), 1.0)), 0.0
-    )
+    bits = np.where(finite, measure_bits(spread, fitted.allow(x, y, dtype, level)), 0.0)
     in_line = max(1, math.prod(x.shape[axis] for axis in others))
     return float(bits.sum() * (max(0, in_line - numbers) / in_line))
 
 
-_MOST_CUTS = 64
-"""The most slopes that are tried for a line; about ten are enough nearly always."""
+_MOST_HALVINGS, _LEAST_WIDTH = 64, 2.0**-1000
+"""The most slopes that are tried for a line; and the least distance of two points."""
 
 
 def fit_within(
@@ -295,54 +286,32 @@ def _fit_slopes(x: Floats, y: Floats, slack: Floats) -> tuple[Floats, Floats] | 
     return slope, np.zeros_like(slope)
 
 
-class _Piece(NamedTuple):
-    """A line, height + slope · a, below the function L(a) − U(a) of `_fit_both`; one for each column of points.
-
-    a is the slope of the line that is fitted through points; it fits only if L − U is at most 0.
-    """
-
-    height: Floats
-    slope: Floats
-
-    def choose(self, chosen: NDArray[np.bool_], other: _Piece) -> _Piece:
-        """Return these lines where `chosen` is True, and other lines elsewhere."""
-        return _Piece(*(np.where(chosen, a, b) for a, b in zip(self, other, strict=True)))
-
-
 def _fit_both(x: Floats, y: Floats, slack: Floats) -> tuple[Floats, Floats] | None:
     """Return a slope a and a shift b for each column, with |y − a · x − b| ≤ slack; None if a column has none.
 
     All arguments have the shape (values, columns), both results (columns,). b is in the middle of the shifts
-    that fit with a. None too after 64 steps, or after one that finds no new piece.
+    that fit with a.
 
     With a slope a, b lies between L(a) = max(y − slack − a · x) and U(a) = min(y + slack − a · x), so a line
-    needs L ≤ U. L − U is convex and piecewise linear. Each step tries the slope at which the last falling piece
-    meets the last rising one; if they meet above 0, there is no line.
+    needs L ≤ U. L − U is convex and piecewise linear: its piece at a says on which side its minimum lies, and
+    how far it may fall until there. Slopes are halved between those of the outermost points.
     """
     low, high, every = y - slack, y + slack, np.arange(x.shape[1])
-
-    def draw(i: NDArray[np.intp], j: NDArray[np.intp]) -> _Piece:
-        return _Piece(low[i, every] - high[j, every], x[j, every] - x[i, every])
-
-    least, most = x.argmin(axis=0), x.argmax(axis=0)
-    falling, rising = draw(most, least), draw(least, most)
-    for _ in range(_MOST_CUTS):
-        steepness = rising.slope - falling.slope
-        slope = np.zeros_like(steepness)
-        np.divide(falling.height - rising.height, steepness, out=slope, where=steepness > 0.0)
+    first, last = x.argmin(axis=0), x.argmax(axis=0)
+    width = np.maximum(x[last, every] - x[first, every], _LEAST_WIDTH)
+    least, most = (
+        (ends[last, every] - others[first, every]) / width for ends, others in ((low, high), (high, low))
+    )
+    for _ in range(_MOST_HALVINGS):
+        slope = least / 2.0 + most / 2.0
         lowest, highest = low - slope * x, high - slope * x
         i, j = lowest.argmax(axis=0), highest.argmin(axis=0)
         bottom, top = lowest[i, every], highest[j, every]
-        piece, is_open = draw(i, j), bottom > top
+        is_open, rise = bottom > top, x[j, every] - x[i, every]
         if not is_open.any():
             return slope, (bottom + top) / 2.0
-        falls, rises = is_open & (piece.slope < 0.0), is_open & (piece.slope > 0.0)
-        if np.any(is_open & ~falls & ~rises):
+        if np.any(bottom - top > np.abs(rise) * (most - least) / 2.0):
             return None
-        before = falling, rising
-        falling, rising = piece.choose(falls, falling), piece.choose(rises, rising)
-        if all(map(np.array_equal, (*falling, *rising), (*before[0], *before[1]))):
-            return None
-        if np.any(falling.height * rising.slope - rising.height * falling.slope > 0.0):
-            return None
+        least = np.where(is_open & (rise < 0.0), slope, least)
+        most = np.where(is_open & (rise > 0.0), slope, most)
     return None

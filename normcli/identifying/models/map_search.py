@@ -13,6 +13,7 @@ from normcli.dtypes import find_type, get_eps, is_half
 from normcli.identifying.models.error_bounds import Level
 from normcli.identifying.models.line_fit import PlainMap, count_bits, fit_closely, fit_lines, fit_medians
 from normcli.identifying.models.weight import CERTAIN, choose_bits
+from normcli.identifying.sampling import MOST_SAMPLED, choose_block, take_block
 from normcli.tensors.mapped import fetch
 from normcli.tensors.pieces import PIECE, forget
 
@@ -21,13 +22,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.dtypes import Floats
+    from normcli.dtypes import Floats, Selected
 
     Axes = tuple[int, ...]
 
-
-MOST_SAMPLED = 1 << 17
-"""The most values to which a map is fitted; of larger tensors, some indices of each axis are taken."""
 
 FEW_SAMPLED = 1 << 12
 """The most values that a map is tried on first."""
@@ -72,16 +70,9 @@ def _find(
     x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any], every: Iterable[Axes], levels: Sequence[Level]
 ) -> PlainMap | None:
     """Return the first map, of axes in `every` and levels, that holds in a sample; None if it fails in y."""
-    few, more = SampledBlock(x, y, FEW_SAMPLED), SampledBlock(x, y, MOST_SAMPLED)
-    for axes, level in itertools.product(every, levels):
-        fitted = None if few.fit(axes, dtype, level) is None else more.fit(axes, dtype, level)
-        if fitted is not None:
-            if x.size > MOST_SAMPLED:
-                level = _widen(level, dtype)
-                walk = _walk(fitted, x, y)
-                if not all(lines.explains(some, theirs, dtype, level) for _, some, theirs, lines in walk):
-                    return None
-            return fitted
+    for fitted, level in _fit_samples(x, y, dtype, every, levels, exceptions=False):
+        is_whole = x.size <= MOST_SAMPLED
+        return fitted if is_whole or not any(_list_wrong(fitted, x, y, dtype, level)) else None
     return None
 
 
@@ -99,25 +90,47 @@ def find_near_map(x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> Pla
     dtype : numpy.dtype
         The dtype to which y was rounded.
     """
-    few, more = SampledBlock(x, y, FEW_SAMPLED), SampledBlock(x, y, MOST_SAMPLED)
-    least = {
-        axes: _LEAST_IN_LINE * math.prod(x.shape[axis] for axis in axes) for axes in enumerate_axes(x.shape)
-    }
-    most = min(x.size, MOST_SAMPLED)
-    usual = (axes for axes, n in least.items() if n <= most and len(axes) <= _MOST_NEAR_AXES)
-    for axes, level in itertools.product(usual, _list_all_levels(dtype)):
-        if least[axes] <= FEW_SAMPLED and few.fit_mostly(axes, dtype, level) is None:
+    every = [axes for axes in enumerate_axes(x.shape) if len(axes) <= _MOST_NEAR_AXES]
+    every = [axes for axes in every if _count_least(x.shape, axes) <= min(x.size, MOST_SAMPLED)]
+    for fitted, level in _fit_samples(x, y, dtype, every, _list_all_levels(dtype), exceptions=True):
+        if not _is_of_all(fitted, x.shape):
             continue
-        fitted = more.fit_mostly(axes, dtype, level)
-        if fitted is None or not _is_of_all(fitted, x.shape):
-            continue
-        if x.size > MOST_SAMPLED:
-            level = _widen(level, dtype)
-        places, far = (_list_wrong(fitted, x, y, dtype, level, times) for times in (1.0, _FAR))
+        places, far = (
+            [*itertools.chain.from_iterable(_list_wrong(fitted, x, y, dtype, level, times))]
+            for times in (1.0, _FAR)
+        )
         if 0 < len(places) <= min(2 * len(far), max(1.0, _FEW_WRONG * x.size)):
             first = tuple(map(int, np.unravel_index(places[0], x.shape)))
             return fitted._replace(wrong=len(places), first_wrong=first)
     return None
+
+
+def _count_least(shape: tuple[int, ...], axes: Axes) -> int:
+    """Return the fewest values that show exceptions from lines, one for each index of some axes."""
+    return _LEAST_IN_LINE * math.prod(shape[axis] for axis in axes)
+
+
+def _fit_samples(
+    x: NDArray[Any],
+    y: NDArray[Any],
+    dtype: np.dtype[Any],
+    every: Iterable[Axes],
+    levels: Sequence[Level],
+    *,
+    exceptions: bool,
+) -> Iterator[tuple[PlainMap, Level]]:
+    """Yield the maps, of axes in `every` and levels, that hold in a sample, with the level for all values.
+
+    `exceptions` says whether 5 % of the sample may be off the map.
+    """
+    few, more = (SampledBlock(x, y, most) for most in (FEW_SAMPLED, MOST_SAMPLED))
+    for axes, level in itertools.product(every, levels):
+        shows = not exceptions or _count_least(x.shape, axes) <= FEW_SAMPLED
+        if shows and few.fit(axes, dtype, level, exceptions=exceptions) is None:
+            continue
+        fitted = more.fit(axes, dtype, level, exceptions=exceptions)
+        if fitted is not None:
+            yield fitted, level if x.size <= MOST_SAMPLED else _widen(level, dtype)
 
 
 _MOST_NEAR_AXES = 2
@@ -134,15 +147,12 @@ _LEAST_IN_LINE = 8
 
 
 def _list_wrong(
-    fitted: PlainMap, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any], level: Level, times: float
-) -> NDArray[np.intp]:
-    """Return the flat indices of values of y that differ from a map by over `times` their rounding bound."""
+    fitted: PlainMap, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any], level: Level, times: float = 1.0
+) -> Iterator[list[int]]:
+    """Yield, piece by piece, the flat indices of values of y off a map by over `times` their rounding bound."""
     each = x.size // len(x)
-    wrong = (
-        np.flatnonzero(lines.find_wrong(some, theirs, dtype, level, times)) + start * each
-        for start, some, theirs, lines in _walk(fitted, x, y)
-    )
-    return np.concatenate([*wrong])
+    for start, some, theirs, lines in _walk(fitted, x, y):
+        yield [*(np.flatnonzero(lines.find_wrong(some, theirs, dtype, level, times)) + start * each).tolist()]
 
 
 def _walk(fitted: PlainMap, x: NDArray[Any], y: NDArray[Any]) -> Iterator[tuple[int, Floats, Floats, PlainMap]]:
@@ -222,51 +232,49 @@ class SampledBlock:
         self._x, self._y, self._most = x, y, most
         self._taken: dict[Axes, tuple[Floats, Floats]] = {}
 
-    def fit(self, axes: Axes, dtype: np.dtype[Any], level: Level) -> PlainMap | None:
+    def fit(
+        self, axes: Axes, dtype: np.dtype[Any], level: Level, *, exceptions: bool = False
+    ) -> PlainMap | None:
         """Return the map y = a · x, or else y = a · x + b, that holds in the sample within rounding.
 
-        It has a pair of a and b for each index of `axes`. None without one, or with less than 20 bits of
-        evidence.
+        It has a pair of a and b for each index of `axes`. With `exceptions`, it may fail for 5 % of the sample.
+        None without one, or with less than 20 bits of evidence.
         """
         x, y = self.take(axes)
         for through_zero in (True, False):
-            lines = _fit(x, y, axes, dtype, level, through_zero=through_zero)
-            if not lines.explains(x, y, dtype, level):
-                continue
-            if count_bits(lines, lines.allow(x, y, dtype, level), x, y, 1 if through_zero else 2) < CERTAIN:
-                return None
-            return lines if axes else simplify(lines, x, y, dtype, level)
-        return None
-
-    def fit_mostly(self, axes: Axes, dtype: np.dtype[Any], level: Level) -> PlainMap | None:
-        """Return the map y = a · x, or else y = a · x + b, that holds for 95 % of the sample.
-
-        It has a pair of a and b for each index of `axes`. None without one, or with less than 20 bits of
-        evidence.
-        """
-        x, y = self.take(axes)
-        for through_zero in (True, False):
-            lines, wrong = fit_medians(x, y, axes, through_zero=through_zero), np.zeros(x.shape, np.bool_)
-            for times in (4.0 * _FAR, _FAR / 4.0, 1.0):
-                wrong = lines.find_wrong(x, y, dtype, level, times)
-                if np.count_nonzero(wrong) > max(1.0, _FEW_WRONG * x.size):
-                    break
-                some, theirs = (np.where(wrong, np.nan, values) for values in (x, y))
-                lines = _fit(some, theirs, axes, dtype, level, through_zero=through_zero)
-            else:
-                allowed = lines.allow(some, theirs, dtype, level)
-                bits = count_bits(lines, allowed, some, theirs, 1 if through_zero else 2)
-                bits -= choose_bits(x.size, int(np.count_nonzero(wrong)))
-                if lines.explains(some, theirs, dtype, level) and bits >= CERTAIN:
+            wrong = np.zeros(x.shape, np.bool_)
+            if exceptions:
+                wrong = _find_exceptions(x, y, axes, dtype, level, through_zero=through_zero)
+            some, theirs = (np.where(wrong, np.nan, values) for values in (x, y))
+            lines = _fit(some, theirs, axes, dtype, level, through_zero=through_zero)
+            if lines.explains(some, theirs, dtype, level):
+                bits = count_bits(lines, some, theirs, dtype, level, 1 if through_zero else 2)
+                bits -= choose_bits(x.size, int(np.count_nonzero(wrong))) if exceptions else 0.0
+                if bits >= CERTAIN:
                     return lines if axes else simplify(lines, some, theirs, dtype, level)
         return None
 
     def take(self, axes: Axes) -> tuple[Floats, Floats]:
         """Return samples of x and y in float64, in which `axes` are whole if there is room."""
-        lengths = _choose_lengths(self._x.shape, self._most, axes)
+        lengths = choose_block(self._x.shape, self._most, axes)
         if lengths not in self._taken:
-            self._taken = {lengths: (_take(self._x, lengths), _take(self._y, lengths))}
+            self._taken = {lengths: (take_block(self._x, lengths), take_block(self._y, lengths))}
         return self._taken[lengths]
+
+
+def _find_exceptions(
+    x: Floats, y: Floats, axes: Axes, dtype: np.dtype[Any], level: Level, *, through_zero: bool
+) -> Selected:
+    """Return True for values of y off robust lines by more than rounding; for all if these are over 5 %."""
+    lines, wrong = fit_medians(x, y, axes, through_zero=through_zero), np.zeros(x.shape, np.bool_)
+    for times in (4.0 * _FAR, _FAR / 4.0, 1.0):
+        if wrong.any():
+            some, theirs = (np.where(wrong, np.nan, values) for values in (x, y))
+            lines = _fit(some, theirs, axes, dtype, level, through_zero=through_zero)
+        wrong = lines.find_wrong(x, y, dtype, level, times)
+        if np.count_nonzero(wrong) > max(1.0, _FEW_WRONG * x.size):
+            return np.ones(x.shape, np.bool_)
+    return wrong
 
 
 def _fit(
@@ -281,66 +289,23 @@ def _fit(
     return fit_closely(lines, x, y, dtype, level) if is_half(dtype) else lines
 
 
-def _choose_lengths(shape: tuple[int, ...], most: int, whole: Axes) -> tuple[int, ...]:
-    """Return how many indices to sample along each axis, so that there are at most `most` values in all.
-
-    Long axes are cut first; axes in `whole` only once the others have at most 4 indices.
-    """
-    lengths = list(shape)
-    while math.prod(lengths) > most:
-        cut = [axis for axis in range(len(shape)) if axis not in whole and lengths[axis] > 4] or [
-            *range(len(shape))
-        ]
-        longest = max(cut, key=lambda axis: lengths[axis])
-        lengths[longest] = max(1, min(lengths[longest] - 1, lengths[longest] * 3 // 4))
-    return tuple(lengths)
-
-
-def _take(values: NDArray[Any], lengths: tuple[int, ...]) -> Floats:
-    """Return the values at evenly spaced indices, in float64; along the last axis, at a run in its middle."""
-    return np.ascontiguousarray(_pick(values, lengths), dtype=np.float64)
-
-
-def _pick(values: NDArray[Any], lengths: tuple[int, ...]) -> NDArray[Any]:
-    """Return a sample of `lengths[axis]` indices of each axis: evenly spaced; the last's from its middle.
-
-    A large tensor is read at one index of the first axis at a time.
-    """
-    if len(lengths) > 1 and values.size > MOST_SAMPLED:
-        chosen = np.linspace(0, len(values) - 1, lengths[0]).astype(np.intp)
-        return np.stack([_pick(values[place], lengths[1:]) for place in chosen])
-    values = fetch(values)
-    for axis, (length, full) in enumerate(zip(lengths[:-1], values.shape[:-1], strict=True)):
-        if length < full:
-            chosen = np.linspace(0, full - 1, length).astype(np.intp)
-            values = np.take(values, chosen, axis)
-    first = (values.shape[-1] - lengths[-1]) // 2
-    return values[..., first : first + lengths[-1]]
-
-
 _MOST_DIGITS = 17
 
 
 def simplify(fitted: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level) -> PlainMap:
     """Return a map of one pair with a and then b rounded to the fewest digits with which it holds for y."""
     a, b = float(fitted.scale.flat[0]), float(fitted.shift.flat[0])
-    middle = float(np.mean(x[np.isfinite(x)]))
-    best = fitted._replace(digits=2 * _MOST_DIGITS)
+    middle, used = float(np.mean(x[np.isfinite(x)])), _MOST_DIGITS
+
+    def make(a: float, b: float, digits: int) -> PlainMap:
+        return PlainMap((), np.full_like(fitted.scale, a), np.full_like(fitted.shift, b), digits)
+
     for digits in range(1, _MOST_DIGITS + 1):
         rounded = float(f"{a:.{digits - 1}e}")
         moved = b + (a - rounded) * middle
-        candidate = _make(fitted, rounded, moved, digits + _MOST_DIGITS)
-        if candidate.explains(x, y, dtype, level):
-            a, b, best = rounded, moved, candidate
+        if make(rounded, moved, digits).explains(x, y, dtype, level):
+            a, b, used = rounded, moved, digits
             break
-    used = best.digits - _MOST_DIGITS
-    for digits in range(_MOST_DIGITS + 1):
-        rounded = float(f"{b:.{digits - 1}e}") if digits else 0.0
-        candidate = _make(fitted, a, rounded, used + digits)
-        if candidate.explains(x, y, dtype, level):
-            return candidate
-    return best
-
-
-def _make(fitted: PlainMap, a: float, b: float, digits: int) -> PlainMap:
-    return PlainMap((), np.full_like(fitted.scale, a), np.full_like(fitted.shift, b), digits)
+    every = (make(a, float(f"{b:.{digits}e}"), used + 1 + digits) for digits in range(_MOST_DIGITS))
+    simple = (one for one in (make(a, 0.0, used), *every) if one.explains(x, y, dtype, level))
+    return next(simple, make(a, b, used + _MOST_DIGITS))

@@ -11,6 +11,7 @@ from normcli.dtypes import get_eps, is_half
 from normcli.engine.run import run
 from normcli.errors import UsageError
 from normcli.identifying.models.error_bounds import bound_each
+from normcli.identifying.models.weight import FittedPlan, measure_bits
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.table import OF_MATRICES
@@ -20,13 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from normcli.dtypes import Floats
+    from normcli.norms.plan import Plan
 
 
 _NEAR = 2.0**-40
 """The relative error of LAPACK's singular values."""
-
-_MOST_BITS = 60.0
-
 
 _ROUNDINGS = 16.0
 """The error of a kernel's σ from power iterations, in machine epsilons of y's dtype."""
@@ -61,30 +60,9 @@ class Steps(NamedTuple):
     is_largest: bool
 
 
-class FittedMatrix(NamedTuple):
-    """A way to take x as a matrix whose spectral normalization is y within rounding.
-
-    Parameters
-    ----------
-    rows : tuple of int
-        The axis of the matrix's rows, in a tuple.
-    exact : ndarray of float64
-        The exact result, x / σ.
-    bits : float
-        The evidence in bits.
-    steps : Steps or None
-        The power iterations that estimate σ; None for the largest singular value itself.
-    """
-
-    rows: tuple[int, ...]
-    exact: Floats
-    bits: float
-    steps: Steps | None = None
-
-
 def find_matrices(
     x: Floats, y: Floats, slack: Floats, dtype: np.dtype[Any], start: Start | None = None
-) -> Iterator[FittedMatrix]:
+) -> Iterator[FittedPlan]:
     """Yield each way to take x as a matrix with which x / σ is y within its slack.
 
     σ is the largest singular value, or with a start also its estimate by power iterations. For the largest
@@ -115,9 +93,10 @@ def find_matrices(
         sigma = float(np.linalg.norm(_lay(x, axis), 2))
         if not near.hold(1.0 / sigma) or math.isclose(sigma, length, rel_tol=_NEAR):
             continue
-        exact = _divide(x, axis)
+        plan = _plan(x, axis)
+        exact = run(plan, x)[0]
         if np.all(np.abs(y - exact) <= slack):
-            yield FittedMatrix((axis,), exact, near.bits)
+            yield FittedPlan(plan, exact, near.bits)
 
 
 class _Iterated(NamedTuple):
@@ -128,7 +107,7 @@ class _Iterated(NamedTuple):
     axis: int
     start: Start
 
-    def find(self, slack: Floats, dtype: np.dtype[Any]) -> FittedMatrix | None:
+    def find(self, slack: Floats, dtype: np.dtype[Any]) -> FittedPlan | None:
         """Return the matrix with the numbers of power iterations that may have led to y; None if none does.
 
         Two sets of numbers are compared. With the numbers in A, the exact x / σ is y within `slack`; for B, a
@@ -146,7 +125,7 @@ class _Iterated(NamedTuple):
             return exact
         return every._replace(exact=exact.exact)
 
-    def _find_within(self, factors: _Factors, slack: Floats) -> FittedMatrix | None:
+    def _find_within(self, factors: _Factors, slack: Floats) -> FittedPlan | None:
         """Return the matrix with the numbers of iterations whose 1 / σ is in `factors` and leads to y; or None.
 
         `slack` bounds the error of each y.
@@ -165,7 +144,7 @@ class _Iterated(NamedTuple):
         most = None if largest else next(self._fit(reversed(near), slack))[0]
         steps = Steps(self.start.name, fewest[0], None if most == last else most, largest is not None)
         bits = factors.bits + _NAMED - math.log2(steps.fewest)
-        return FittedMatrix((self.axis,), (largest or fewest)[1], bits, steps)
+        return FittedPlan(_plan(self.x, self.axis), (largest or fewest)[1], bits, steps)
 
     def _fit(self, counts: Iterable[int], slack: Floats) -> Iterator[tuple[int, Floats]]:
         """Yield each number of iterations in `counts` that leads to y within `slack`, with its exact result.
@@ -173,7 +152,7 @@ class _Iterated(NamedTuple):
         The number 0 stands for the largest singular value.
         """
         for count in counts:
-            exact = _divide(self.x, self.axis, self.start, count)
+            exact = run(_plan(self.x, self.axis, self.start, count), self.x)[0]
             if np.all(np.abs(self.y - exact) <= slack):
                 yield count, exact
 
@@ -182,8 +161,8 @@ def _lay(x: Floats, axis: int) -> Floats:
     return np.moveaxis(x, axis, 0).reshape(x.shape[axis], -1)
 
 
-def _divide(x: Floats, axis: int, start: Start | None = None, steps: int = 0) -> Floats:
-    """Return x / σ, where σ is the largest singular value of x as a matrix with rows along an axis.
+def _plan(x: Floats, axis: int, start: Start | None = None, steps: int = 0) -> Plan:
+    """Return the plan of x / σ, where σ is the largest singular value of x as a matrix with rows along an axis.
 
     With a start vector and `steps` above 0, σ is the estimate after this number of power iterations.
     """
@@ -191,7 +170,7 @@ def _divide(x: Floats, axis: int, start: Start | None = None, steps: int = 0) ->
     if start is not None and steps:
         u, v = (start.vector if start.name == name else None for name in ("u", "v"))
         request = request._replace(iterations=steps, u=u, v=v)
-    return run(make_plan(request, x.shape, x.dtype), x)[0]
+    return make_plan(request, x.shape, x.dtype)
 
 
 class _Factors(NamedTuple):
@@ -218,8 +197,8 @@ class _Factors(NamedTuple):
 
     @property
     def bits(self) -> float:
-        """The bits to which the bounds show the factor: −log2 of their relative width, at most 60."""
-        return -math.log2(max((self.high - self.low) / self.high, 2.0**-_MOST_BITS))
+        """The bits to which the bounds show the factor, of their relative width."""
+        return float(measure_bits(1.0, (self.high - self.low) / self.high))
 
 
 def _round_up(value: float, dtype: np.dtype[Any]) -> float:

@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from normcli.dtypes import is_long_integer
 from normcli.norms.divisors import DIVISORS, Divisor, Measurement
 from normcli.norms.rules import Centre, ZeroRule
 from normcli.norms.table import NORMS
 from normcli.results.normalize import normalize
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats, Selected
@@ -140,35 +137,6 @@ def standardize(rows: NDArray[Any], divisor: Divisor, *, omits_nan: bool = True)
         offset = np.abs(result.statistics[row.centre.value]) / np.where(size > 0.0, size, 1.0)
     offset = np.where(np.isfinite(offset), offset, 0.0)
     return Standard(rows, result.normalized, size, offset, divisor)
-
-
-def standardize_roughly(rows: NDArray[Any], divisor: Divisor) -> Standard:
-    """Return groups standardized in plain float64 arithmetic, to a few roundings.
-
-    In place of divisors by the order of values (such as a range), the largest |x − centre| divides. If rows are
-    of long integers, or if any group is constant, not finite or overflows, all groups are standardized exactly.
-    """
-    row = ROWS[divisor]
-    if is_long_integer(rows.dtype):
-        return standardize(rows, divisor)
-    with np.errstate(all="ignore"):
-        centre = np.broadcast_to(_CENTRES[row.centre](rows), (len(rows), 1))
-        moved = rows - centre
-        size = np.abs(moved).max(axis=1) if divisor.is_by_order else np.sqrt(np.square(moved).mean(axis=1))
-        offset = np.abs(centre[:, 0]) / size
-    if not np.all((size > 0.0) & np.isfinite(size + offset)):  # constant or not finite, or its squares are not
-        return standardize(rows, divisor)
-    return Standard(rows, moved / size[:, None], size, offset, divisor)
-
-
-_CENTRES: Mapping[Centre, Callable[[NDArray[Any]], Floats | float]] = {
-    Centre.NOTHING: lambda rows: 0.0,
-    Centre.MEAN: lambda rows: rows.mean(axis=1, keepdims=True),
-    Centre.MINIMUM: lambda rows: rows.min(axis=1, keepdims=True),
-    Centre.MEDIAN: lambda rows: np.median(rows, axis=1, keepdims=True),
-    Centre.MIDDLE: lambda rows: (rows.min(axis=1, keepdims=True) + rows.max(axis=1, keepdims=True)) / 2.0,
-}
-"""Functions from rows to the centre of each row, to a few roundings."""
 
 
 def _choose_rule(rows: NDArray[Any]) -> NanName | None:

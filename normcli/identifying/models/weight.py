@@ -8,7 +8,7 @@ to which y shows it; a fitted number (an unusual eps, p, a gamma) costs as many 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from normcli.dtypes import Floats
+    from normcli.norms.plan import Plan
 
 
 CERTAIN = 20.0
@@ -34,6 +35,27 @@ _HALF_BIT = 0.5
 
 _SMALL_EPS = 0.2
 """An unusual eps is odd if it is larger than this part of the median variance."""
+
+
+class FittedPlan(NamedTuple):
+    """A plan whose result is y within rounding.
+
+    Parameters
+    ----------
+    plan : Plan
+        With the options that were fitted to y.
+    exact : ndarray of float64
+        The plan's result: exact if there are at least 20 bits of evidence, else perhaps to a few roundings.
+    bits : float
+        The evidence in bits.
+    steps : Steps or None
+        The power iterations that estimate σ; None for any other divisor.
+    """
+
+    plan: Plan
+    exact: Floats
+    bits: float
+    steps: Any = None
 
 
 class Seen(NamedTuple):
@@ -89,8 +111,7 @@ class Seen(NamedTuple):
 
         At most ½ for centred groups of two values (x̂ is −1 and 1), if one factor fits all groups.
         """
-        width = np.clip((self.largest - self.least) / self.largest, 2.0**-_MOST, 1.0)
-        bits: Floats = -np.log2(width)
+        bits = measure_bits(1.0, (self.largest - self.least) / self.largest)
         pairs_alike = self.group_size == 2 and self.centred and self.least.max() <= self.largest.min()
         return np.minimum(bits, _HALF_BIT) if pairs_alike else bits  # −1 and 1 are an order: one bit in both
 
@@ -156,8 +177,7 @@ def count_fine(least: Floats, largest: Floats, size: Floats, eps: float) -> floa
     chance.
     """
     with np.errstate(all="ignore"):
-        bits = np.log2(eps * _RANGE_OF_ROOT / ((largest - least) / largest))
-    bits = np.clip(np.nan_to_num(bits, nan=0.0), 0.0, _MOST)
+        bits = np.nan_to_num(measure_bits(eps * _RANGE_OF_ROOT, (largest - least) / largest))
     order = np.lexsort((-bits, size))
     _, first = np.unique(size[order], return_index=True)
     return float(bits[order][first].sum())
@@ -178,6 +198,19 @@ def _add(bits: Floats, statistic: Floats, width: float) -> float:
 def _agree(statistic: Floats, width: float) -> bool:
     largest = float(statistic.max(initial=0.0))
     return math.isfinite(largest) and float(np.ptp(statistic)) <= 2.0 * width * largest
+
+
+@np.errstate(all="ignore")
+def measure_bits(spread: Floats | float, width: Floats | float) -> Floats:
+    """Return the bits to which each number is known: log2 of its possible spread, divided by its width.
+
+    They are 0 where it is known no closer than to its spread, and at most 50.
+    """
+    bits: Floats = np.log2(np.clip(spread / np.maximum(width, _LEAST_WIDTH), 1.0, 2.0**_MOST))
+    return bits
+
+
+_LEAST_WIDTH = 2.0**-1000
 
 
 def choose_bits(length: int, count: int) -> float:

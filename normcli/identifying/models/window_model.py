@@ -11,7 +11,8 @@ import numpy as np
 
 from normcli.engine.run import run
 from normcli.identifying.models.divisor_fit import choose_eps
-from normcli.identifying.models.weight import CERTAIN
+from normcli.identifying.models.line_fit import fit_lines
+from normcli.identifying.models.weight import CERTAIN, FittedPlan, measure_bits
 from normcli.norms.divisors import WINDOW_POWER
 from normcli.norms.grid import Reach
 from normcli.norms.plan import make_plan
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from normcli.dtypes import Floats
+    from normcli.norms.plan import Plan
 
 
 WINDOWED = next(norm.name for norm in NORMS.values() if norm.divisor == WINDOW_POWER)
@@ -54,27 +56,6 @@ _LEAST_VALUES = 3
 
 _FITTED = 3
 """The count of a window's fitted numbers: a, k and the exponent."""
-
-
-class FittedWindow(NamedTuple):
-    """A window of local response normalization whose result is y within rounding.
-
-    Parameters
-    ----------
-    axis : int
-        The axis of the channels.
-    window : Window
-        The size and the constants.
-    result : ndarray of float64
-        The norm's result: exact if there are at least 20 bits of evidence, else from plain float64 arithmetic.
-    bits : float
-        The evidence in bits.
-    """
-
-    axis: int
-    window: Window
-    result: Floats
-    bits: float
 
 
 class Side(NamedTuple):
@@ -111,7 +92,7 @@ def find_sides(x: Floats, y: Floats, slack: Floats) -> list[Side]:
     return found
 
 
-def find_windows(x: Floats, y: Floats, slack: Floats, sides: Iterable[Side]) -> Iterator[FittedWindow]:
+def find_windows(x: Floats, y: Floats, slack: Floats, sides: Iterable[Side]) -> Iterator[FittedPlan]:
     """Yield each window with fitted constants whose result is y within 4 times the slack.
 
     The fit is a line: (x / y)^(1/exponent) = k + a · Σx², with a = α / size. Each value bounds a; for one
@@ -142,11 +123,11 @@ def find_windows(x: Floats, y: Floats, slack: Floats, sides: Iterable[Side]) -> 
                 else:
                     result = calculate_window(x, axis, window)
                 if lies_near(result, y, slack):  # also values that no line was fitted to
-                    fitting.append(FittedWindow(axis, window, result, bits))
-            simplest = min((_count_digits(fitted.window.alpha) for fitted in fitting), default=0)
-            for fitted in fitting:  # far from zero k hardly shows
-                alpha = fitted.window.alpha
-                if _count_digits(alpha) == simplest and not _is_nearly_round(alpha):
+                    plan = plan_window(x.shape, axis, window)
+                    fitting.append((_count_digits(alpha), alpha, FittedPlan(plan, result, bits)))
+            simplest = min((digits for digits, *_ in fitting), default=0)
+            for digits, alpha, fitted in fitting:  # far from zero k hardly shows
+                if digits == simplest and not _is_nearly_round(alpha):
                     yield fitted
 
 
@@ -195,9 +176,14 @@ def _sum_windows(squares: Floats, before: int, after: int) -> Floats:
 
 def calculate_window(x: Floats, axis: int, window: Window) -> Floats:
     """Return the exact result of local response normalization with a window, rounded to float64."""
-    plan = make_plan(Request(WINDOWED, axes=(axis,), size=window.size), x.shape, x.dtype)
+    return run(plan_window(x.shape, axis, window), x)[0]
+
+
+def plan_window(shape: tuple[int, ...], axis: int, window: Window) -> Plan:
+    """Return the plan of local response normalization along an axis, of float64, with a window."""
+    plan = make_plan(Request(WINDOWED, axes=(axis,), size=window.size), shape, np.dtype(np.float64))
     grid = replace(plan.grid, reach=Reach(window.before, window.after))
-    return run(replace(plan.change_spec(window=window), grid=grid), x)[0]
+    return replace(plan.change_spec(window=window), grid=grid)
 
 
 class _Seen(NamedTuple):
@@ -260,7 +246,8 @@ def _fit(seen: _Seen, exponent: float) -> Iterator[tuple[float, float, float, fl
     ratio, size, margin = seen
     low, high = ((ratio / (1.0 + sign * margin)) ** (1.0 / exponent) for sign in (1.0, -1.0))
     middle = ratio ** (1.0 / exponent)
-    slope, constant = _fit_line(size, middle)
+    line = fit_lines(size, middle, (), through_zero=False, refinements=0)
+    slope, constant = line.scale.item(), line.shift.item()
     if not (math.isfinite(constant) and slope > 0.0):
         return
     rounded = [float(f"{max(0.0, constant):.{digits}g}") for digits in (1, 2, 3)]
@@ -279,14 +266,5 @@ def _count_bits(size: Floats, width: Floats) -> float:
     subtracted, for the fitted a, k and exponent.
     """
     _, first = np.unique(size.astype(np.float32), return_index=True)
-    bits = np.log2(np.maximum(np.abs(size - np.median(size)) / width, 1.0))[first]
+    bits = measure_bits(np.abs(size - np.median(size)), width)[first]
     return float(bits.sum() - _FITTED * bits.max())
-
-
-def _fit_line(x: Floats, y: Floats) -> tuple[float, float]:
-    """Return the slope and the value at 0 of the least-squares line through points."""
-    x_mean, y_mean = float(x.mean()), float(y.mean())
-    distance = x - x_mean
-    square = float(distance @ distance)
-    slope = float(distance @ (y - y_mean)) / square if square > 0.0 else 0.0
-    return slope, y_mean - slope * x_mean

@@ -18,6 +18,7 @@ from normcli.dtypes import find_type, is_half
 from normcli.identifying.models.divisor_fit import Model, list_usual
 from normcli.identifying.models.error_bounds import choose_careless
 from normcli.identifying.models.standards import MOMENTS, is_centred, standardize
+from normcli.identifying.sampling import put_back, spread_indices, take_groups, thin_axes
 from normcli.identifying.search.affine_fit import (
     Target,
     count_numbers,
@@ -27,15 +28,14 @@ from normcli.identifying.search.affine_fit import (
     weigh_fit,
 )
 from normcli.identifying.search.affine_step import NO_AFFINE
-from normcli.identifying.search.groups import Hypothesis, Sample, put_back, take_groups
-from normcli.identifying.search.screen import choose_places, go_together
+from normcli.identifying.search.groups import Hypothesis, Sample
+from normcli.identifying.search.screen import go_together
 from normcli.norms.grid import Grid
 from normcli.norms.layout import Layout
 from normcli.norms.rules import EpsMode
-from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -48,10 +48,6 @@ _HOPEFUL = 0.3
 deviation."""
 
 
-_AT_ONCE = 1 << 12
-"""All likely eps are tried at once for at most this many values, else one after the other."""
-
-
 _LIKELY_EPS = (1e-6, 1e-5, 1e-3)
 
 
@@ -59,16 +55,13 @@ _BESIDE = 0.05
 """Likely eps are tried first if they are larger than this part of the least variance."""
 
 
-class Estimated(NamedTuple):
-    """A hypothesis with a fitted gamma and beta, and the name of the kernel's dtype of arithmetic."""
-
-    hypothesis: Hypothesis
-    precision: str
+_Estimated = tuple[Hypothesis, str]
+"""A hypothesis with a fitted gamma and beta, and the name of the kernel's dtype of arithmetic."""
 
 
 def estimate(
     x: Floats, y: Floats, dtype: np.dtype[Any], grids: Sequence[Grid], most: float = math.inf
-) -> Iterator[Estimated]:
+) -> Iterator[_Estimated]:
     """Yield the hypotheses (grouping, divisor, range of eps) that reproduce y with a fitted gamma and beta.
 
     There is one pair of gamma and beta for all values, or one for each index of a channel axis or of the
@@ -98,7 +91,7 @@ def estimate(
 
 def _is_open(x: Floats, y: Floats) -> bool:
     """Whether y may depend on x, or on x standardized along one axis, value by value, as a sample shows."""
-    places = choose_places(x.shape)
+    places = thin_axes(x.shape)
     x, y = x[places], y[places]
     moved = ((x - x.mean(axis, keepdims=True)) / x.std(axis, keepdims=True) for axis in range(x.ndim))
     return go_together(itertools.chain((x,), moved), y)
@@ -144,7 +137,7 @@ def list_betas(grid: Grid, axes: tuple[int, ...], divisor: Divisor) -> Iterator[
 
 def _estimate_along(
     axes: tuple[int, ...], plain: Hypothesis, x: Floats, y: Floats, dtype: np.dtype[Any]
-) -> list[Estimated]:
+) -> list[_Estimated]:
     """Return the hypotheses that reproduce y with gamma and beta along some axes, without beta if possible.
 
     Hypotheses with arithmetic in half precision are returned only if there are no others; empty if none fits.
@@ -160,16 +153,16 @@ def _estimate_along(
     dtype : numpy.dtype
         The dtype to which y was rounded.
     """
-    rough: list[Estimated] = []
+    rough: list[_Estimated] = []
     for shifts in list_betas(plain.sample.grid, axes, plain.sample.standard.divisor):
         found = list(_pursue(plain, Target(x, y, axes, dtype, shifts)))
-        if any(not is_half(np.dtype(find_type(one.precision))) for one in found):
+        if any(not is_half(np.dtype(find_type(precision))) for _, precision in found):
             return found
         rough = rough or found
     return rough
 
 
-def _pursue(plain: Hypothesis, target: Target) -> Iterator[Estimated]:
+def _pursue(plain: Hypothesis, target: Target) -> Iterator[_Estimated]:
     """Yield hypotheses with fitted gamma and beta: with eps inside the root, and with eps outside.
 
     Each is yielded only if some usual eps fits; its model has the range of the usual eps that fit, and its
@@ -181,8 +174,6 @@ def _pursue(plain: Hypothesis, target: Target) -> Iterator[Estimated]:
     if not _is_hopeful(few, least, most):
         return
     every = {mode: list_possible(few, least, mode) for mode in (EpsMode.INSIDE, EpsMode.OUTSIDE)}
-    if not any(every.values()) or not _is_hopeful(plain, target, most):
-        return
     for mode, usual in every.items():
         moved = plain._replace(model=plain.model._replace(eps_mode=mode))
         fits = dict(zip(usual, regress_each(moved, usual, target), strict=True))
@@ -200,7 +191,7 @@ def _pursue(plain: Hypothesis, target: Target) -> Iterator[Estimated]:
             high, first = math.inf if largest in fitted else max(fitted), next(iter(fitted))
             bits = weigh_fit(plain.sample, target, fits[first])
             model = moved.model._replace(low=min(fitted), high=high, bits=bits)
-            yield Estimated(plain._replace(model=model, affine=fitted[first]), precision)
+            yield plain._replace(model=model, affine=fitted[first]), precision
 
 
 def _is_hopeful(plain: Hypothesis, target: Target, most: float) -> bool:
@@ -210,12 +201,8 @@ def _is_hopeful(plain: Hypothesis, target: Target, most: float) -> bool:
     """
     least = float(np.square(plain.sample.standard.size.min(initial=math.inf)))
     shown = [0.0, *(eps for eps in _LIKELY_EPS if eps > _BESIDE * least)]
-    counted, target = np.isfinite(target.y), target._replace(refinements=0)
-    if target.y.size <= _AT_ONCE:  # one call for all is quicker than to stop at the first
-        rests: Iterable[Floats] = regress(plain, shown, target).rest
-    else:
-        rests = (fit.rest for fit in regress_each(plain, shown, target))
-    return any(not float(rest.max(where=counted, initial=0.0)) > most for rest in rests)
+    rest = regress(plain, shown, target._replace(refinements=0)).rest
+    return any(not np.any(off[np.isfinite(target.y)] > most) for off in rest)
 
 
 def _choose_parameter_axes(grid: Grid, most: float) -> Iterator[tuple[int, ...]]:
@@ -257,19 +244,13 @@ def take_few(plain: Hypothesis, target: Target) -> tuple[Hypothesis, Target]:
     standard = plain.sample.standard
     places = _lay_places(plain.sample.grid, target.axes)
     length = min(_FEW, places.shape[1])
-    lines = _spread(len(places), max(1, _FEW // length))
-    values = np.unique(_spread(places.shape[1], length))
+    lines, values = spread_indices(len(places), _FEW // length), spread_indices(places.shape[1], length)
     chosen = places[np.ix_(lines, values)]
     alone = standard.pick(chosen.reshape(-1))
     sample = Sample(Grid(chosen.shape, Layout(2, None), ()), np.arange(chosen.size), alone, alone.values)
     x, y = (rows.reshape(-1)[chosen] for rows in (standard.rows, plain.sample.actual))
     margin = 1.0 if length == places.shape[1] else _MARGIN
     return plain._replace(sample=sample), target._replace(x=x, y=y, axes=(0,), margin=margin)
-
-
-def _spread(count: int, most: int) -> NDArray[np.intp]:
-    """Return `most` indices, evenly spread from 0 to count − 1; all of them if they are no more."""
-    return np.arange(count) if count <= most else np.linspace(0, count - 1, most).astype(np.intp)
 
 
 _FEW = 1 << 9

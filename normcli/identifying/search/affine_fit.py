@@ -12,8 +12,9 @@ from normcli.dtypes import is_half
 from normcli.identifying.models.error_bounds import Level, choose_careless, measure_noise
 from normcli.identifying.models.line_fit import PlainMap, fit_lines, fit_within
 from normcli.identifying.models.standards import is_centred
+from normcli.identifying.models.weight import measure_bits
+from normcli.identifying.sampling import put_back, take_groups
 from normcli.identifying.search.affine_step import ESTIMATED, AffineStep
-from normcli.identifying.search.groups import put_back, take_groups
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -178,8 +179,8 @@ def _count_bits(grid: Grid, values: Floats, target: Target, fit: Fit) -> float:
     `fit.allowed`; below 1 they count as 1.
     """
     lines = target.fit(values)
-    off = np.fmax.reduce(take_groups(grid, np.abs(target.y - lines.apply(values)) / fit.allowed), axis=1)
-    return float(np.log2(np.fmax(off, 1.0)).mean())
+    bits = measure_bits(np.abs(target.y - lines.apply(values)), fit.allowed)
+    return float(np.fmax.reduce(take_groups(grid, bits), axis=1).mean())
 
 
 _HALF_UNIT = 0.5

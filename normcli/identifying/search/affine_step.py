@@ -84,6 +84,7 @@ class AffineStep(NamedTuple):
         level : Level
             The precision of the kernel.
         """
+        values = np.where(np.isfinite(values), values, 0.0)
         return level.allow(values, dtype, 0.0 if self.shift is None else np.abs(self.shift))
 
     def undo(self, values: Floats, slack: Floats, before: Floats) -> tuple[Floats, Floats]:

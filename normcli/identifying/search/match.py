@@ -15,6 +15,7 @@ from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.search.affine_step import ESTIMATED, NO_AFFINE, WAYS
 from normcli.identifying.search.groups import find_equal
 from normcli.norms.request import Request
+from normcli.norms.rules import EpsMode
 from normcli.norms.table import NORMS
 from normcli.tuples import NamedTuple
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats
     from normcli.identifying.models.matrix_model import Start, Steps
     from normcli.identifying.search.groups import Hypothesis
+    from normcli.norms.plan import Plan
     from normcli.norms.spec import Window
 
 
@@ -199,6 +201,7 @@ class Match(NamedTuple):
         exact: Floats,
         dtype: np.dtype[Any],
         locate: Callable[..., tuple[int, ...]] = lambda *index: index,
+        like: tuple[str, ...] = (),
         **others: Any,
     ) -> Match:
         """Return the match of a norm, with the distances of an actual tensor from the exact result.
@@ -212,6 +215,8 @@ class Match(NamedTuple):
             The dtype in whose last place distances are counted.
         locate : callable
             Takes the index of a compared value, an integer for each axis, and returns its index in the input.
+        like : tuple of str
+            The frameworks whose layers compute this match.
         **others
             The remaining fields of the match.
         """
@@ -221,6 +226,7 @@ class Match(NamedTuple):
         furthest = Furthest(locate(*index), float(exact[index]), float(actual[index]))
         return cls(
             norm,
+            like=like,
             max_ulp=float(ulp.max()),
             max_abs=float(error.max()),
             equal=float(np.mean(equal)),
@@ -228,6 +234,21 @@ class Match(NamedTuple):
             furthest=furthest,
             **others,
         )
+
+    @classmethod
+    def of_plan(cls, plan: Plan, actual: Floats, exact: Floats, dtype: np.dtype[Any], **others: Any) -> Match:
+        """Return the match of a plan's norm and options, with the distances of y from the exact result.
+
+        The parameters are as of `of`. The range of eps holds the plan's alone.
+        """
+        grid, spec, eps = plan.grid, plan.spec, plan.spec.eps or 0.0
+        is_floor = spec.eps_mode in (EpsMode.FLOOR, EpsMode.SQUARE_FLOOR)
+        options: dict[str, Any] = {
+            "axes": grid.axes, "groups": grid.groups, "group_order": grid.group_order, "eps": eps,
+            "eps_range": (eps, eps), "eps_mode": None if is_floor else spec.eps_mode, "ddof": spec.ddof,
+            "p": spec.p, "window": spec.window, "rows": spec.rows,
+        }  # fmt: skip
+        return cls.of(plan.norm.name, actual, exact, dtype, **options, **others)
 
     def make_request(self) -> Request:
         """Return the request of the match's norm, axes, groups and p, with the norm's own eps and ddof."""

@@ -63,7 +63,6 @@ def describe_hypothesis(hypothesis: Hypothesis, scope: Scope, level: Level) -> I
         hypothesis.sample.locate,
         axes=grid.axes,
         precision=precision if hypothesis.affine.rounds_to is None else f"{precision}, rounded before gamma",
-        like=(),
         order=scope.order,
         eps=eps,
         eps_range=(model.low, model.high),

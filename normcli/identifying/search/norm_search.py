@@ -12,12 +12,12 @@ from normcli.dtypes import find_type, is_half
 from normcli.identifying.models.known_maps import has_place
 from normcli.identifying.models.matrix_model import find_matrices
 from normcli.identifying.models.window_model import WINDOWED, find_sides, find_windows
+from normcli.identifying.sampling import MOST_SAMPLED, choose_groups, choose_lengths, widen
 from normcli.identifying.search.affine_estimate import estimate
-from normcli.identifying.search.groups import widen
 from normcli.identifying.search.match import BY_LUCK, Match, rank_matches
 from normcli.identifying.search.match_names import try_plan
-from normcli.identifying.search.samples import FEW_VALUES, FEWEST_VALUES, MOST_VALUES, Samples, list_grids
-from normcli.identifying.search.screen import ON_ANY_LINE
+from normcli.identifying.search.samples import FEW_VALUES, Samples, list_grids
+from normcli.identifying.search.screen import ON_ANY_LINE, find_possible
 from normcli.norms.conventions import list_frameworks
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
@@ -29,12 +29,16 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats
     from normcli.identifying.models.error_bounds import Level
-    from normcli.identifying.models.matrix_model import FittedMatrix
-    from normcli.identifying.models.window_model import FittedWindow, Side
+    from normcli.identifying.models.weight import FittedPlan
+    from normcli.identifying.models.window_model import Side
     from normcli.identifying.search.affine_step import AffineStep
     from normcli.identifying.search.groups import Hypothesis, Sample
     from normcli.identifying.search.match import Scope
+    from normcli.norms.plan import Plan
 
+
+_LEAST_RANK = 3
+"""Only of tensors with at least this many axes is a part of one index of the first axis taken."""
 
 _PATIENCE = 2
 """The number of levels after the first certain match at which a match with a usual eps is still looked for."""
@@ -157,20 +161,23 @@ class Search:
         Of a large tensor, about the first 2¹⁷ values are fitted. Norms are then left out if they reduce an axis
         of which only a part is read, or if gamma and beta vary along such an axis.
         """
-        block, shape = self.samples.choose_block(), self.samples.x.shape
-        if not 0 < self.samples.x[block].size <= MOST_VALUES:
+        shape = lengths = self.samples.x.shape
+        for axis in (0, 1) if len(shape) >= _LEAST_RANK else (0,):
+            lengths = choose_lengths(lengths, MOST_SAMPLED, (axis,), 1)
+        if not 0 < math.prod(lengths) <= MOST_SAMPLED:
             return []
-        x, y = widen(self.samples.x[block]), widen(self.samples.y[block])
+        x, y = self.samples.take_first(lengths)
         cut = {axis for axis in range(1, x.ndim) if x.shape[axis] < shape[axis]}
         grids = [grid for grid in list_grids(x.shape) if cut.isdisjoint(grid.axes)]
         loosest = np.dtype(find_type(self.samples.levels[-1].precision))
         for dtype in dict.fromkeys((self.samples.scope.dtype, loosest)):
-            estimated = (
-                one
-                for one in estimate(x, y, dtype, grids, most)
-                if has_place(one.hypothesis.affine.scale, shape)
-            )
-            if found := [match for one in estimated for match in self._describe_estimated(*one)]:
+            found = [
+                match
+                for hypothesis, precision in estimate(x, y, dtype, grids, most)
+                if has_place(hypothesis.affine.scale, shape)
+                for match in self._describe_estimated(hypothesis, precision)
+            ]
+            if found:
                 return found
         return []
 
@@ -182,30 +189,25 @@ class Search:
 
     def _survive(self) -> Iterator[tuple[Sample, AffineStep]]:
         """Yield each sample and affine step that tests of a few groups at the loosest level do not refute."""
-        steps, loosest = self.samples.steps, self.samples.levels[-1]
+        x, y, scope, steps = self.samples.x, self.samples.y, self.samples.scope, self.samples.steps
+        loosest = self.samples.levels[-1]
         for grid in self.samples.grids:
             shown = grid.group_size > ON_ANY_LINE
-            possible = self.samples.screen.find_possible(grid, steps) if shown else steps
-            left = dict.fromkeys(self.samples.standards if possible else (), possible)
-            is_small = possible and grid.group_size <= FEW_VALUES  # or groups of each step take room
-            if is_small:
-                few = self.samples.take_samples(grid, FEWEST_VALUES, [*left])
-                left |= self.samples.keep_possible(few, possible, loosest)
-            divisors = [divisor for divisor, some in left.items() if some]
-            for more in self.samples.take_samples(grid, FEW_VALUES, divisors) if divisors else ():
-                divisor = more.standard.divisor
-                some = [step for step in left[divisor] if self.samples.bound(more, step, loosest)]
-                sample = self.samples.take_some(grid, MOST_VALUES, divisor) if some else None
+            possible = find_possible(x, y, grid, steps, scope.dtype) if shown else steps
+            few, most = (choose_groups(grid, values) for values in (FEW_VALUES, MOST_SAMPLED))
+            for tried in self.samples.take_each(grid, few, self.samples.standards) if possible else ():
+                some = [step for step in possible if self.samples.bound(tried, step, loosest)]
+                sample = self.samples.take(grid, most, tried.standard.divisor) if some else None
                 if sample is not None:
-                    yield from ((sample, step) for step in some)
+                    yield from ((sample, step) for step in some if self.samples.bound(sample, step, loosest))
 
     def _find_windows(self, level: Level) -> list[Match]:
         """Return matches of the windows of local response normalization that fit the first part of y."""
         if not self._sides:
             return []
         x, y = self._take_first()
-        windows = find_windows(x, y, self.samples.allow_window(y, level), self._sides)
-        return [describe_window(fitted, y, self.samples.scope, level.precision) for fitted in windows]
+        windows = find_windows(x, y, level.allow(y, self.samples.scope.dtype, np.abs(y)), self._sides)
+        return [describe_fitted(fitted, y, self.samples.scope, level.precision) for fitted in windows]
 
     @cached_property
     def _sides(self) -> list[Side]:
@@ -213,12 +215,11 @@ class Search:
         if self.samples.scope.norm not in (None, WINDOWED) or self.samples.x.ndim < 2:
             return []
         x, y = self._take_first()
-        return find_sides(x, y, self.samples.allow_window(y, self.samples.levels[-1]))
+        return find_sides(x, y, self.samples.levels[-1].allow(y, self.samples.scope.dtype, np.abs(y)))
 
     def _take_first(self) -> tuple[Floats, Floats]:
         """Return the first samples of x and y (indices of the first axis), in float64."""
-        count = max(1, self.samples.count_samples())
-        return widen(self.samples.x[:count]), widen(self.samples.y[:count])
+        return self.samples.take_first(choose_lengths(self.samples.x.shape, MOST_SAMPLED, (0,), 1))
 
     def _find_matrices(self, level: Level) -> list[Match]:
         """Return matches of spectral normalization of the whole tensor; empty if none fits.
@@ -226,77 +227,65 @@ class Search:
         Empty also for vectors, and above 2¹⁷ values, as no sample shows the largest singular value.
         """
         x, scope = self.samples.x, self.samples.scope
-        if scope.norm not in (None, OF_MATRICES) or x.ndim < 2 or x.size > MOST_VALUES:
+        if scope.norm not in (None, OF_MATRICES) or x.ndim < 2 or x.size > MOST_SAMPLED:
             return []
         y = widen(self.samples.y)
-        matrices = find_matrices(widen(x), y, self.samples.allow_window(y, level), scope.dtype, scope.start)
-        return [describe_matrix(fitted, y, scope, level.precision) for fitted in matrices]
+        matrices = find_matrices(
+            widen(x), y, level.allow(y, self.samples.scope.dtype, np.abs(y)), scope.dtype, scope.start
+        )
+        return [describe_fitted(fitted, y, scope, level.precision) for fitted in matrices]
 
 
-def describe_window(fitted: FittedWindow, actual: Floats, scope: Scope, precision: str) -> Match:
-    """Return the match of a fitted window of local response normalization.
+def describe_fitted(fitted: FittedPlan, actual: Floats, scope: Scope, precision: str) -> Match:
+    """Return the match of a window of local response normalization, or of a matrix's spectral normalization.
 
     Parameters
     ----------
-    fitted : FittedWindow
+    fitted : FittedPlan
     actual : ndarray
-        The values of y that the window was fitted to.
+        The values of y to which the plan was fitted.
     scope : Scope
     precision : str
         The dtype of the kernel's arithmetic.
     """
-    axis, window, result, bits = fitted
-    covers_all = min(window.before, window.after) >= actual.shape[axis] - 1
-    like, users = [], 0
-    for framework in list_frameworks(WINDOWED):
-        plan = try_plan(Request(WINDOWED, like=framework, size=window.size, axes=(axis,)), actual.shape)
-        if plan is not None and plan.grid.reach == (window.before, window.after):
-            own = plan.spec.window
-            is_own = own is not None and (own.k, own.exponent) == (window.k, window.exponent)
-            users += is_own
-            if is_own or not covers_all:  # constants are often the user's, and alpha is seldom seen well
-                like.append(framework)
-    return Match.of(
-        WINDOWED,
+    plan, exact, bits, steps = fitted
+    like, users = _find_users(plan)
+    by_default = plan.spec.rows == make_plan(Request(plan.norm.name), actual.shape, actual.dtype).spec.rows
+    if plan.grid.reach is not None:
+        by_default = users > 0 or not _covers_all(plan)
+    return Match.of_plan(
+        plan,
         actual,
-        result,
+        exact,
         scope.dtype,
-        axes=(axis,),
         precision=precision,
-        like=tuple(like),
+        like=like,
         order=scope.order,
-        window=window,
-        by_default=users > 0 or not covers_all,
+        steps=steps,
+        by_default=by_default,
         users=users,
         bits=bits,
     )
 
 
-def describe_matrix(fitted: FittedMatrix, actual: Floats, scope: Scope, precision: str) -> Match:
-    """Return the match of spectral normalization, with the rows of the matrix that was fitted.
+def _covers_all(plan: Plan) -> bool:
+    """Whether a window holds every channel of each value, so that its size does not show."""
+    (axis,), reach = plan.grid.axes, plan.grid.reach
+    return reach is not None and min(reach.before, reach.after) >= plan.grid.shape[axis] - 1
 
-    Parameters
-    ----------
-    fitted : FittedMatrix
-    actual : ndarray
-        The whole y.
-    scope : Scope
-    precision : str
-        The dtype of the kernel's arithmetic.
-    """
-    shape = actual.shape
-    default = make_plan(Request(OF_MATRICES), shape, actual.dtype).spec.rows
-    return Match.of(
-        OF_MATRICES,
-        actual,
-        fitted.exact,
-        scope.dtype,
-        axes=tuple(range(actual.ndim)),
-        precision=precision,
-        like=(),
-        order=scope.order,
-        rows=fitted.rows,
-        steps=fitted.steps,
-        by_default=fitted.rows == default,
-        bits=fitted.bits,
-    )
+
+def _find_users(plan: Plan) -> tuple[tuple[str, ...], int]:
+    """Return the frameworks that have a plan's window, and how many of these have its k and exponent too."""
+    like, users, window = [], 0, plan.spec.window
+    if window is None:
+        return (), 0
+    for framework in list_frameworks(WINDOWED):
+        request = Request(WINDOWED, like=framework, size=window.size, axes=plan.grid.axes)
+        theirs = try_plan(request, plan.grid.shape)
+        if theirs is not None and theirs.grid.reach == plan.grid.reach:
+            own = theirs.spec.window
+            is_own = own is not None and (own.k, own.exponent) == (window.k, window.exponent)
+            users += is_own
+            if is_own or not _covers_all(plan):  # constants are often the user's, and alpha is seldom seen well
+                like.append(framework)
+    return tuple(like), users

@@ -14,27 +14,19 @@ from normcli.identifying.models.divisor_fit import fit_models
 from normcli.identifying.models.error_bounds import (
     Level,
     bound_factors,
-    have_factors,
     list_levels,
     measure_noise,
 )
-from normcli.identifying.models.standards import MOMENTS, STANDARDS, Standard, standardize, standardize_roughly
+from normcli.identifying.models.standards import MOMENTS, STANDARDS, Standard, standardize
 from normcli.identifying.models.weight import count_fine
-from normcli.identifying.search.groups import (
-    Hypothesis,
-    Sample,
-    choose_groups,
-    enumerate_grids,
-    take_groups,
-    widen,
-)
+from normcli.identifying.sampling import MOST_SAMPLED, take_groups, widen
+from normcli.identifying.search.groups import Hypothesis, Sample, enumerate_grids
 from normcli.identifying.search.match_names import describe_hypothesis
-from normcli.identifying.search.screen import Screen
 from normcli.norms.table import NORMS
 from normcli.tensors.pieces import iterate_pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -44,20 +36,11 @@ if TYPE_CHECKING:
     from normcli.norms.divisors import Divisor
     from normcli.norms.grid import Grid
 
-MOST_VALUES = 1 << 17
-"""The most values, about, that a hypothesis is compared with: of larger tensors, whole groups are sampled."""
-
-KEPT_VALUES = 1 << 20
-"""The most values of standardized groups that are kept in memory for later hypotheses."""
-
 LARGEST_GROUP = 1 << 22
 """Hypotheses with larger groups are left out."""
 
-FEWEST_VALUES, FEW_VALUES = 1 << 9, 1 << 12
-"""The most values, about, that a hypothesis is tried on first, and then."""
-
-_LEAST_RANK = 3
-"""Only of tensors with at least this many axes is a part of one sample taken, along the second axis."""
+FEW_VALUES = 1 << 9
+"""The most values, about, that a hypothesis is tried on first."""
 
 
 class Samples:
@@ -74,60 +57,33 @@ class Samples:
     affines : sequence of AffineStep
         The ways in which gamma and beta may have entered.
     scope : Scope
-    kept : dict or None
-        A cache of standardized groups of x, to share between searches with other orders of y's axes; None for a
-        new one.
     """
 
-    def __init__(
-        self,
-        x: NDArray[Any],
-        y: NDArray[Any],
-        affines: Sequence[AffineStep],
-        scope: Scope,
-        kept: dict[object, Standard] | None = None,
-    ) -> None:
+    def __init__(self, x: NDArray[Any], y: NDArray[Any], affines: Sequence[AffineStep], scope: Scope) -> None:
         self.x, self.y, self.scope = x, y, scope
-        self._kept = {} if kept is None else kept
-        self._actual: Floats | None = None
-        self._undone: dict[tuple[int, Level], tuple[AffineStep, tuple[Floats, Floats]]] = {}
+        self._undone: tuple[Any, ...] = (None, None)  # of the last groups: each array keeps its id
         self.affines, self.levels = affines, list_levels(scope.dtype)
         self.grids = list_grids(y.shape)
-        self.screen = Screen(x, y, self.steps, scope.dtype)
         own = None if scope.norm is None else NORMS[scope.norm].divisor
         self.standards = [d for d in STANDARDS if own is None or d in MOMENTS or d == own]
 
-    def take_samples(self, grid: Grid, most: int, divisors: Sequence[Divisor]) -> Iterator[Sample]:
-        """Yield a sample for each divisor: some groups, of about `most` values in all.
-
-        Groups are standardized in plain float64 arithmetic. Nothing if no chosen group is finite.
-        """
-        chosen = choose_groups(grid.group_count, most // grid.group_size)
-        return self._take_each(grid, chosen, divisors, roughly=True)
-
-    def take_some(self, grid: Grid, most: int, divisor: Divisor) -> Sample | None:
-        """Return a sample of some groups, of about `most` values in all; None if no chosen group is finite."""
-        chosen = choose_groups(grid.group_count, most // grid.group_size)
-        return self.take(grid, chosen, divisor)
-
     def take(self, grid: Grid, chosen: NDArray[np.intp], divisor: Divisor) -> Sample | None:
         """Return the sample of the groups with the indices `chosen` for a divisor; None if none is finite."""
-        return next(self._take_each(grid, chosen, (divisor,)), None)
+        return next(self.take_each(grid, chosen, (divisor,)), None)
 
-    def _take_each(
-        self, grid: Grid, chosen: NDArray[np.intp], divisors: Sequence[Divisor], *, roughly: bool = False
-    ) -> Iterator[Sample]:
+    def take_each(self, grid: Grid, chosen: NDArray[np.intp], divisors: Sequence[Divisor]) -> Iterator[Sample]:
         """Yield a sample for each divisor, of the groups with the indices `chosen`; nothing if none is finite.
 
-        Groups that are not finite are in the sample's `undefined`. If `roughly`, plain float64 arithmetic
-        standardizes groups without NaN.
+        Groups that are not finite are in the sample's `undefined`.
         """
         rows, actual = take_groups(grid, self.x, chosen), widen(take_groups(grid, self.y, chosen))
+        rows = rows if is_long_integer(rows.dtype) else widen(rows)
+        omits_nan = not np.isnan(rows).any() or self._omits_nan
         usable = self._find_usable(rows)
         parts = [(chosen[some], rows[some], actual[some]) for some in (usable, ~usable) if some.any()]
         for divisor in divisors if usable.any() else ():
             first, *others = (
-                Sample(grid, some, self._standardize(grid, some, values, divisor, roughly=roughly), theirs)
+                Sample(grid, some, standardize(values, divisor, omits_nan=omits_nan), theirs)
                 for some, values, theirs in parts
             )
             yield first._replace(undefined=others[0] if others else None)
@@ -140,53 +96,16 @@ class Samples:
             usable = (finite | np.isnan(rows)).all(axis=1) & (finite.sum(axis=1) > 1)
         return usable
 
-    def _standardize(
-        self, grid: Grid, chosen: NDArray[np.intp], rows: NDArray[Any], divisor: Divisor, *, roughly: bool
-    ) -> Standard:
-        """Return standardized groups, from the cache if they are in it.
-
-        Otherwise they are put into the cache, as long as there is room (2²⁰ values), and unless `roughly`.
-
-        Parameters
-        ----------
-        grid : Grid
-        chosen, rows : ndarray
-            The indices of the groups, and their values of shape (groups, group_size).
-        divisor : Divisor
-        """
-        has_nan = bool(np.isnan(rows).any())
-        if roughly and not has_nan:
-            return standardize_roughly(rows if is_long_integer(rows.dtype) else widen(rows), divisor)
-        omits_nan = not has_nan or self._omits_nan
-        key = grid, chosen.tobytes(), divisor, omits_nan
-        if key in self._kept:
-            return self._kept[key]
-        rows = rows if is_long_integer(rows.dtype) else widen(rows)
-        standard = standardize(rows, divisor, omits_nan=omits_nan)
-        if rows.size * (1 + len(self._kept)) <= KEPT_VALUES:
-            self._kept[key] = standard
-        return standard
-
     @cached_property
     def _omits_nan(self) -> bool:
         """Whether statistics leave NaN out: x and y have it at the same indices, or not at all."""
         pieces = zip(iterate_pieces(self.x), iterate_pieces(self.y), strict=True)
         return all(np.array_equal(np.isnan(x), np.isnan(y)) for x, y in pieces)
 
-    def count_samples(self) -> int:
-        """Return the most indices of the first axis with up to `MOST_VALUES` values; 0 if one has more."""
-        return MOST_VALUES // max(1, math.prod(self.x.shape[1:]))
-
-    def choose_block(self) -> tuple[slice, ...]:
-        """Return an index, of one or two slices, that selects about the first 2¹⁷ values of the tensor.
-
-        It selects some indices of the first axis. If a single index has more values, it selects a part of that
-        along the second axis, or nothing if there are fewer than three axes.
-        """
-        shape, rows = self.x.shape, self.count_samples()
-        if rows or len(shape) < _LEAST_RANK:
-            return (slice(rows),)
-        return slice(1), slice(max(1, MOST_VALUES // max(1, math.prod(shape[2:]))))
+    def take_first(self, lengths: Sequence[int]) -> tuple[Floats, Floats]:
+        """Return the first values of x and y, so many along each axis, in float64."""
+        index = tuple(map(slice, lengths))
+        return widen(self.x[index]), widen(self.y[index])
 
     @cached_property
     def steps(self) -> list[AffineStep]:
@@ -203,7 +122,7 @@ class Samples:
 
     def _is_shift_alone(self, step: AffineStep) -> bool:
         """Whether all of y is a step's shift, within rounding; False without a shift, or above 2¹⁷ values."""
-        if step.shift is None or self.y.size > MOST_VALUES:
+        if step.shift is None or self.y.size > MOST_SAMPLED:
             return False
         y = widen(self.y)
         return bool(np.all(np.abs(y - step.shift) <= step.allow(y, self.scope.dtype, self.levels[0])))
@@ -240,14 +159,6 @@ class Samples:
         wrong: Selected = np.where(is_finite, ~(np.abs(actual - expected) <= slack), np.isfinite(actual))
         return wrong
 
-    def allow(self, sample: Sample, placed: AffineStep, level: Level) -> Floats:
-        """Return the bound on the error of an affine step alone, at each sampled value.
-
-        `placed` has its scale and shift at the sampled values, as `Sample.place` returns it.
-        """
-        actual = np.where(np.isfinite(sample.actual), sample.actual, 0.0)
-        return placed.allow(actual, self.scope.dtype, level)
-
     def tolerate(self, hypothesis: Hypothesis, level: Level) -> Floats:
         """Return the bound on the error of each sampled y, for a hypothesis with its lowest eps, at a level."""
         sample, eps = hypothesis.sample, hypothesis.model.low
@@ -255,25 +166,7 @@ class Samples:
         with np.errstate(all="ignore"):
             before = noise.limit(hypothesis.measure_factors(eps), hypothesis.standardize(eps))
             scaled = before if placed.scale is None else before * np.abs(placed.scale)
-        return self.allow(sample, placed, level) + scaled
-
-    def keep_possible(
-        self, samples: Iterable[Sample], steps: Sequence[AffineStep], level: Level
-    ) -> dict[Divisor, list[AffineStep]]:
-        """Return for each divisor the affine steps with which every finite group has a factor leading to y.
-
-        `samples` have the same groups, one for each divisor.
-        """
-        kept: dict[Divisor, list[AffineStep]] = {}
-        targets: Floats | None = None
-        for sample in samples:
-            if targets is None:  # which all divisors share
-                undone = zip(*(self._undo(sample, step, level) for step in steps), strict=True)
-                targets, slack = (np.stack(np.broadcast_arrays(*parts)) for parts in undone)
-            with np.errstate(all="ignore"):
-                possible = have_factors(sample.standard, targets, slack, measure_noise(sample.standard, level))
-            kept[sample.standard.divisor] = list(itertools.compress(steps, possible))
-        return kept
+        return placed.allow(sample.actual, self.scope.dtype, level) + scaled
 
     def bound(self, sample: Sample, affine: AffineStep, level: Level) -> tuple[Floats, Floats] | None:
         """Return the least and the largest factor of x̂ in each group with which the affine step leads to y.
@@ -283,28 +176,23 @@ class Samples:
         """
         if sample.undefined is not None and self.find_wrong(sample.undefined, affine).any():
             return None
-        return bound_factors(
-            sample.standard, *self._undo(sample, affine, level), measure_noise(sample.standard, level)
-        )
+        targets, slack = self._undo(sample, affine, level)
+        if (missing := sample.standard.missing) is not None:
+            targets, slack = np.where(missing, 0.0, targets), np.where(missing, np.inf, slack)
+        return bound_factors(sample.standard, targets, slack, measure_noise(sample.standard, level))
 
     def _undo(self, sample: Sample, affine: AffineStep, level: Level) -> tuple[Floats, Floats]:
         """Return y with an affine step undone, and the bound on the error of each value.
 
-        For samples of at most 2¹² values, both are cached.
+        Both are kept for the next divisor of the same groups.
         """
-        is_kept = sample.actual.size <= FEW_VALUES
-        if is_kept and sample.actual is not self._actual:
-            self._actual, self._undone = sample.actual, {}
-        key = id(affine), level  # which stays its own as long as the step is kept
-        if is_kept and key in self._undone:
-            return self._undone[key][1]
-        placed = sample.place(affine)
-        undone = placed.undo(sample.actual, self.allow(sample, placed, level), np.zeros(1))
-        if (missing := sample.standard.missing) is not None:
-            undone = np.where(missing, 0.0, undone[0]), np.where(missing, np.inf, undone[1])
-        if is_kept:
-            self._undone[key] = affine, undone
-        return undone
+        if self._undone[:2] != (id(sample.actual), level):
+            self._undone = id(sample.actual), level, {}, sample.actual
+        kept: dict[int, tuple[AffineStep, tuple[Floats, Floats]]] = self._undone[2]
+        if id(affine) not in kept:
+            placed, y = sample.place(affine), sample.actual
+            kept[id(affine)] = affine, placed.undo(y, placed.allow(y, self.scope.dtype, level), np.zeros(1))
+        return kept[id(affine)][1]
 
     def fit(
         self, sample: Sample, affine: AffineStep, level: Level, bounds: tuple[Floats, Floats] | None
@@ -325,10 +213,6 @@ class Samples:
             if hypothesis.model.is_likely:
                 yield from self.describe(hypothesis, level)
 
-    def allow_window(self, y: Floats, level: Level) -> Floats:
-        """Return the bound on the error of each value of y, for local response normalization."""
-        return level.allow(y, self.scope.dtype, np.abs(y))
-
     def choose_loosest(self, match: Match) -> Level:
         """Return the last level of a match's precision, with the largest errors."""
         precision = match.precision.split(",", maxsplit=1)[0]
@@ -340,7 +224,7 @@ def list_grids(shape: tuple[int, ...]) -> list[Grid]:
 
     Groups have at most 2²² values. The first axis of a tensor of more than 2¹⁷ values is never split.
     """
-    large = math.prod(shape) > MOST_VALUES  # there, the first axis is the batch and no channel
+    large = math.prod(shape) > MOST_SAMPLED  # there, the first axis is the batch and no channel
     return [
         grid
         for grid in enumerate_grids(shape)

@@ -21,11 +21,12 @@ from normcli.identifying.models.divisor_fit import Model
 from normcli.identifying.models.standards import MOMENTS, ROWS
 from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.question import Diagnosis, Kind
+from normcli.identifying.sampling import MOST_SAMPLED, choose_groups, take_groups, widen
 from normcli.identifying.search.affine_step import AffineStep
-from normcli.identifying.search.groups import Hypothesis, choose_groups, measure_equality, take_groups, widen
+from normcli.identifying.search.groups import Hypothesis, measure_equality
 from normcli.identifying.search.match import BY_LUCK, Scope, rank_matches
 from normcli.identifying.search.match_names import agrees
-from normcli.identifying.search.samples import MOST_VALUES, Samples
+from normcli.identifying.search.samples import Samples
 from normcli.identifying.words.match_words import format_share, round_down
 from normcli.norms.conventions import find_convention, list_frameworks
 from normcli.norms.divisors import Measurement
@@ -73,7 +74,7 @@ def diagnose_casts(plan: Plan, values: NDArray[Any], actual: NDArray[Any], given
         return None
     if not 0 < grid.group_size <= _MOST_ROUNDED or not grid.group_count:
         return None
-    chosen = choose_groups(grid.group_count, _MOST_ROUNDED // grid.group_size)
+    chosen = choose_groups(grid, _MOST_ROUNDED)
     standardized, _ = calculate_rows(plan, take_groups(grid, values, chosen))
     theirs = widen(take_groups(grid, actual, chosen))
     orders = list(_list_orders(_make_step(plan, given).map(lambda p: take_groups(grid, p, chosen)), dtype))
@@ -183,7 +184,7 @@ def diagnose_closer_convention(
     is_plain = divisor in MOMENTS and plan.norm.centre is ROWS[divisor].centre and plan.spec.range is None
     if not (is_plain and is_float(actual.dtype) and plan.spec.eps_mode in (EpsMode.INSIDE, EpsMode.OUTSIDE)):
         return None
-    if not _has_parameters_alone(given) or not 1 < grid.group_size <= MOST_VALUES:
+    if not _has_parameters_alone(given) or not 1 < grid.group_size <= MOST_SAMPLED:
         return None
     step = _make_step(plan, given)
     if plan.spec.rounds_before_gamma:
@@ -191,9 +192,8 @@ def diagnose_closer_convention(
     channel = frozenset(() if grid.layout.channel is None else (grid.layout.channel,))
     scope = Scope(plan.norm.name, channel, tuple(range(values.ndim)), dtype, None, is_laid_out=True)
     samples = Samples(values, actual, [step], scope)
-    sample = samples.take_some(
-        grid.canonical, _SAMPLED if values.size <= MOST_VALUES else _SAMPLED_OF_LARGE, divisor
-    )
+    most = _SAMPLED if values.size <= MOST_SAMPLED else _SAMPLED_OF_LARGE
+    sample = samples.take(grid.canonical, choose_groups(grid.canonical, most), divisor)
     if sample is None:
         return None
     matches = _find_others(plan, samples, sample, step)

@@ -26,8 +26,8 @@ from normcli.identifying.question import (
     add_clauses,
     count_words,
 )
+from normcli.identifying.sampling import widen
 from normcli.identifying.search.affine_step import ESTIMATED
-from normcli.identifying.search.groups import widen
 from normcli.identifying.words.map_words import diagnose_map, name_norms
 from normcli.identifying.words.match_words import (
     choose_others,

@@ -112,6 +112,7 @@ def _diagnose(subject: Problem, actual: NDArray[Any], checked: Checked) -> Diagn
     if checked.ok:
         return None if gate is not None else diagnose_closer_convention(plan, values, actual, inputs)
     option = suggest_option(checked.comparisons[NORMALIZED])
+    looser = None if option is None else f"normcli check {plan.norm.name} … {option}"
     asked = values, actual, inputs.gamma, inputs.beta
     if inputs.selection is not None and not takes_slice(plan):  # what a fault's table says is of whole groups
         if counts_masked(subject, actual, choose_counting_dtype(actual.dtype)):
@@ -121,7 +122,7 @@ def _diagnose(subject: Problem, actual: NDArray[Any], checked: Checked) -> Diagn
             shown = "with all values counted, rounding explains every other value"
             return Diagnosis(Kind.NORM, f"{plan.norm.name} differs: {cause}", (shown,), remedy=remedy)
         found = identify(Question(*asked, plan.grid.layout.text))
-        return _diagnose_selected(plan, found, inputs.given, option)
+        return _diagnose_selected(plan, found, inputs.given, looser)
     is_gated = gate is not None or inputs.gated_input is not None
     if is_gated and is_half(actual.dtype) and (eps := find_exact_eps(subject, actual)) is not None:
         name = plan.norm.name  # in half precision other faults come near, too
@@ -131,19 +132,19 @@ def _diagnose(subject: Problem, actual: NDArray[Any], checked: Checked) -> Diagn
         return Diagnosis(Kind.NORM, cause, evidence, remedy=remedy, fault="stats-eps-other")
     found = identify(Question(*asked, plan.grid.layout.text, subject=subject))
     if gate is not None and not found.claims:
-        told = _diagnose_gated(subject, actual, option)
+        told = _diagnose_gated(subject, actual, looser)
         if told.verdict != Kind.NONE or found.nearest is None:
             return told
-    return diagnose_request(plan, found, inputs.given, option)
+    return diagnose_request(plan, found, inputs.given, looser)
 
 
-def _diagnose_selected(plan: Plan, found: Identification, given: Given | None, option: str | None) -> Diagnosis:
+def _diagnose_selected(plan: Plan, found: Identification, given: Given | None, looser: str | None) -> Diagnosis:
     """Return the diagnosis of a tensor with a mask or slice; `found` is the identification without these.
 
-    `given` are running statistics or None, `option` the option with the smallest tolerance or None.
+    `given` are running statistics or None, `looser` the command with the smallest tolerance or None.
     """
     if any(match.affine != ESTIMATED for match in found.matches):
-        return diagnose_request(plan, found, given, option)
+        return diagnose_request(plan, found, given, looser)
     cause, step = "nothing known explains y with that slice", "check it without --over"
     if plan.request.over is None:
         cause = "nothing known explains y with that mask"
@@ -151,18 +152,18 @@ def _diagnose_selected(plan: Plan, found: Identification, given: Given | None, o
     return Diagnosis(Kind.NONE, f"{plan.norm.name} differs: {cause}", next_step=step)
 
 
-def _diagnose_gated(subject: Problem, actual: NDArray[Any], option: str | None) -> Diagnosis:
+def _diagnose_gated(subject: Problem, actual: NDArray[Any], looser: str | None) -> Diagnosis:
     """Return the diagnosis of a gated tensor that no fault explains: it may differ only by rounding.
 
-    `option` is the option with the smallest tolerance at which the tensor passes, or None.
+    `looser` is the command with the smallest tolerance at which the tensor passes, or None.
     """
     name, dtype = subject.plan.norm.name, choose_counting_dtype(actual.dtype)
     if is_off_by_rounding(subject, actual, dtype):
         steps = ("the norm, the activation and the product may each be rounded",) if is_half(dtype) else ()
-        return Diagnosis(Kind.NORM, f"{name} differs by rounding alone", steps, remedy=_tolerate(name, option))
+        return Diagnosis(Kind.NORM, f"{name} differs by rounding alone", steps, remedy=looser)
     if is_half(dtype) and is_off_by_rounding(subject, actual, dtype, _MORE_ROUNDINGS):
         cause = f"{name} may differ by rounding in {dtype.name} alone"
-        return Diagnosis(Kind.UNDECIDED, cause, remedy=_tolerate(name, option))
+        return Diagnosis(Kind.UNDECIDED, cause, remedy=looser)
     step = "check the norm by itself, without its gate"
     return Diagnosis(Kind.NONE, f"{name} differs: no fault of it explains y with that gate", next_step=step)
 
@@ -171,13 +172,8 @@ _MORE_ROUNDINGS = 4.0
 """The factor on the error bounds of a gated result, if each step may be rounded to half precision."""
 
 
-def _tolerate(name: str, option: str | None) -> str | None:
-    """Return the command that checks a norm with an option of tolerance; None without an option."""
-    return None if option is None else f"normcli check {name} … {option}"
-
-
 def diagnose_request(
-    plan: Plan, found: Identification, given: Given | None = None, option: str | None = None
+    plan: Plan, found: Identification, given: Given | None = None, looser: str | None = None
 ) -> Diagnosis:
     """Return the diagnosis of a tensor's difference from the requested norm, or of another norm or map.
 
@@ -189,8 +185,8 @@ def diagnose_request(
         The identification of the tensor.
     given : Given or None
         Running statistics; None without them.
-    option : str or None
-        The option with the smallest tolerance at which the tensor passes; None without one.
+    looser : str or None
+        The command with the smallest tolerance at which the tensor passes; None without one.
     """
     likely, less_likely = found.doubtful[:_MOST_DOUBTFUL], found.doubtful[_MOST_DOUBTFUL:]
     same = {id(match) for match in likely if list_other_choices(plan, match, found.question) == []}
@@ -211,7 +207,7 @@ def diagnose_request(
         words = ["; ".join(one.words for one in some) for other, some in requests if other in others]
         twice = [find_fault("stats-eps-twice").words] if is_twice(plan, match) else []
         also = tuple(dict.fromkeys(each for each in (*twice, *words) if each not in ("", told_so)))
-        cause, evidence, remedy = _contrast(plan, found, match, differences, given, option)
+        cause, evidence, remedy = _contrast(plan, found, match, differences, given, looser)
         options = [word for one in differences for word in (one.option or "").split(" ")]
         faults = [_FAULTS[word] for word in options if word in _FAULTS]
         if (wrong := find_arithmetic(found, match)) is not None:
@@ -232,7 +228,7 @@ def diagnose_request(
     if same and told.verdict == Kind.UNDECIDED and likely[0].is_rough:
         precision = likely[0].precision.split(",")[0]
         cause = f"{name} may differ by rounding in {precision} alone"
-        return told._replace(cause=cause, evidence=told.evidence[-1:], remedy=_tolerate(name, option))
+        return told._replace(cause=cause, evidence=told.evidence[-1:], remedy=looser)
     clause = told.cause if found.reason is None else split_reason(found.reason)[0]
     causes = [f"{name} differs: {each}" for each in (clause, clause.rpartition(" (")[0] or clause)]
     return told._replace(cause=next((each for each in causes if count_words(each) <= MOST_WORDS), clause))
@@ -260,7 +256,7 @@ def _contrast(
     match: Match,
     differences: Sequence[OtherChoice],
     given: Given | None,
-    option: str | None,
+    looser: str | None,
 ) -> tuple[str, tuple[str, ...], str | None]:
     """Return the cause, evidence and remedy (or None) of a match that differs from the request.
 
@@ -275,8 +271,8 @@ def _contrast(
         The options in which the match differs from the plan; may be empty.
     given : Given or None
         Running statistics that the request has.
-    option : str or None
-        The option with the smallest tolerance at which the tensor passes.
+    looser : str or None
+        The command with the smallest tolerance at which the tensor passes.
     """
     name = plan.norm.name
     remedy = find_remedy(plan, match, found.question, differences) if differences else None
@@ -295,9 +291,9 @@ def _contrast(
     if not told and not is_shown:
         precision = match.precision.split(",")[0]
         words = f"{name} may differ by rounding in {precision} alone"
-        return words, tuple(exactness), _tolerate(name, option)
+        return words, tuple(exactness), looser
     if not told:
-        return f"{name} differs by rounding alone", tuple(exactness), _tolerate(name, option)
+        return f"{name} differs by rounding alone", tuple(exactness), looser
     cause, unsaid = _join_differences(name, told, (remedy or "").partition("--like ")[2])
     evidence = []
     if exactness:

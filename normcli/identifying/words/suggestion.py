@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from normcli.dtypes import OUTPUT_DTYPES, is_float
 from normcli.errors import NormError
 from normcli.identifying.models.divisor_fit import COMMON_EPS
 from normcli.identifying.question import Kind, Question
-from normcli.identifying.search.groups import put_back, take_groups, widen
+from normcli.identifying.sampling import put_back, take_groups, widen
 from normcli.identifying.words.request_difference import try_request
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
@@ -147,16 +148,13 @@ def suggest(found: Identification) -> Suggestion | None:
     tried: list[tuple[tuple[int, float], Suggestion]] = []
     for dist, low, high in DRAWS:
         recipe = Recipe(shape, dist, low, high, seed=0, rng="numpy", dtype=dtype)
-        try:
+        with contextlib.suppress(NormError):
             values = generate(recipe).values
-            written = [candidate.write(values) for candidate in every]
-        except NormError:
-            continue
-        pairs = list(itertools.combinations(written, 2))
-        shares = [float(np.mean((a != b) & ~(np.isnan(a) & np.isnan(b)))) for a, b in pairs]
-        if any(shares):
-            told = sum(share > 0.0 for share in shares)
-            tried.append(((told, sum(shares)), Suggestion(recipe, told, len(pairs), max(shares), names)))
+            pairs = list(itertools.combinations([candidate.write(values) for candidate in every], 2))
+            shares = [float(np.mean((a != b) & ~(np.isnan(a) & np.isnan(b)))) for a, b in pairs]
+            if any(shares):
+                told = sum(share > 0.0 for share in shares)
+                tried.append(((told, sum(shares)), Suggestion(recipe, told, len(pairs), max(shares), names)))
     return max(tried, key=lambda one: one[0])[1] if tried else None
 
 
@@ -210,23 +208,20 @@ def hint_exchange(question: Question, told: Diagnosis) -> Diagnosis:
     decide; if x is no norm of y with default options; if x is not of floats; and for tensors above 2²⁰ values.
     """
     x, y = question.x, question.y
-    if told.verdict not in (Kind.AFFINE, Kind.NONE) or x.shape != y.shape or x.size > MOST_EXCHANGED:
-        return told
-    if not is_float(x.dtype):
+    is_open = told.verdict in (Kind.AFFINE, Kind.NONE) and is_float(x.dtype)
+    if not is_open or x.shape != y.shape or x.size > MOST_EXCHANGED:
         return told
     x, y = fetch(x), fetch(y)
     tolerance = choose_tolerance(x.dtype)
     with np.errstate(all="ignore"):
         for name in NORMS:
-            try:
+            with contextlib.suppress(NormError):
                 made = calculate(
                     make_plan(Request(name, layout=question.layout), y.shape, y.dtype), y
                 ).normalized
-            except NormError:
-                continue
-            values = x.astype(np.float64)
-            if np.allclose(made.astype(np.float64), values, tolerance.rtol, tolerance.atol) and values.any():
-                return told._replace(next_step=f"x is {name} of y: are input and actual exchanged?")
+                is_near = np.allclose(widen(made), widen(x), tolerance.rtol, tolerance.atol)
+                if is_near and x.any():
+                    return told._replace(next_step=f"x is {name} of y: are input and actual exchanged?")
     return told
 
 

@@ -24,7 +24,7 @@ from normcli.tuples import NamedTuple
 from normcli.writers import GRADIENTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from normcli.cli.parameters.settings import Settings
     from normcli.library.judgement import Judgement
@@ -41,14 +41,14 @@ TOLERANCES = (
     option("--max-ulp", type=float, metavar="ULP", help="Tolerate so many ulp instead of both."),
 )
 
-_RUNNING = tuple(
-    option(
-        f"--actual-{name.replace('_', '-')}",
-        metavar="FILE",
-        help=f"The {name.replace('_', ' ')} after the batches of -i, to check.",
-    )
-    for name in check_kinds.RUNNING
-)
+
+def _ask_for(names: Iterable[str], text: str) -> list[options.Option]:
+    """Return an option for the file of each of some arrays, whose name stands for `{0}` in its help."""
+    pairs = ((name.replace("_", "-"), text.format(name.replace("_", " "))) for name in names)
+    return [option(f"--actual-{name}", metavar="FILE", help=words) for name, words in pairs]
+
+
+_RUNNING = _ask_for(check_kinds.RUNNING, "The {0} after the batches of -i, to check.")
 
 _ANSWER = (answer_options.ANY_FORMAT, *answer_options.LOOK, *answer_options.RUN)
 
@@ -56,10 +56,7 @@ _ANSWER = (answer_options.ANY_FORMAT, *answer_options.LOOK, *answer_options.RUN)
 def _list_options(named: NamedNorm) -> Sequence[options.Option]:
     return [
         option("--actual", metavar="FILE", help="The normalized tensor to check; as --input."),
-        *(
-            option(f"--actual-{name}", metavar="FILE", help=f"The {name} of each group to check.")
-            for name in named.norm.statistics
-        ),
+        *_ask_for(named.norm.statistics, "The {0} of each group to check."),
         *TOLERANCES,
         option(
             "--accumulate",
@@ -74,7 +71,7 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
         options.AROUND["clip_output"],
         *CODES_OPTIONS,
         *ask_for_backward("Check the gradients that a backward pass makes of --dy."),
-        *(option(f"--actual-{name}", metavar="FILE", help=f"The {name} to check.") for name in GRADIENTS),
+        *_ask_for(GRADIENTS, "The {0} to check."),
         *((*_RUNNING, *options.TRACKING[:3]) if named.norm.tracks else ()),
         *options.of_problem(named, but="dtype"),
         *options.of_columns(named.norm),

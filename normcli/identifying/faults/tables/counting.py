@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.checking.fault import Row, list_padded_counts
+from normcli.checking.fault import Row, list_padded_counts, list_padded_moments
 from normcli.identifying.faults.tables.dividing import replace_mean, replace_statistics
 from normcli.identifying.faults.variant import NEAR, Variant, is_near, label, list_shifts
 from normcli.norms.options import find_option
@@ -44,31 +44,24 @@ def _list_paddings(case: Case) -> list[int]:
     return sorted(found)
 
 
-def _pad(make: Callable[[Case, int], list[Variant]]) -> Callable[[Case], Iterator[Variant]]:
-    """Return a function from a case to its variants with padding: `make(case, count)` for each likely count."""
+def _pad(what: str) -> Callable[[Case], Iterator[Variant]]:
+    """Return a function from a case to its variants with padding, for each likely count of zeros.
+
+    `what` is a key of `list_padded_moments`.
+    """
 
     def vary(case: Case) -> Iterator[Variant]:
-        for count in _list_paddings(case):
-            yield from label(make(case, count), 1, count=count)
+        counted = "mean and variance count" if case.centres else "the mean square counts"
+
+        def add_squares(centre: Floats) -> Floats:
+            return case.measure_square(centre) * case.freedom
+
+        for zeros in _list_paddings(case):
+            every = list_padded_moments(case.centre, add_squares, case.count, case.freedom, zeros)[what]
+            variants = (Variant(mean, square=square, values={"what": counted}) for mean, square in every)
+            yield from label(variants, 1, count=zeros)
 
     return vary
-
-
-def _pad_variance(case: Case, count: int) -> list[Variant]:
-    total = case.square * case.freedom + count * case.own_mean**2
-    return [Variant(square=total / divided) for divided in (case.freedom, case.freedom + count)]
-
-
-def _pad_both(case: Case, count: int) -> list[Variant]:
-    share = case.count / (case.count + count)
-    if not case.centres:
-        return [Variant(square=case.square * share, values={"what": "the mean square counts"})]
-    mean = case.own_mean * share
-    square = case.measure_square(mean)
-    whole = (square * case.freedom + count * mean**2) / (case.freedom + count)
-    added = square + count * mean**2 / case.freedom
-    squares = whole, added, square * case.freedom / (case.freedom + count), case.square * share
-    return [Variant(mean, square=one, values={"what": "mean and variance count"}) for one in squares]
 
 
 def _miscount(case: Case) -> Iterator[Variant]:
@@ -318,10 +311,9 @@ def _take_other_axes(case: Case) -> Iterator[Variant]:
 
 COUNTING: Sequence[Row] = (
     Row("stats-slice", _take_other_slice, "slice"),
-    Row("stats-padded-variance", _pad(_pad_variance), "mean"),
-    Row("stats-padded-mean",
-        _pad(lambda c, count: replace_mean(c, c.own_mean * (c.count / (c.count + count)))), "mean"),
-    Row("stats-padded", _pad(_pad_both)),
+    Row("stats-padded-variance", _pad("variance"), "mean"),
+    Row("stats-padded-mean", _pad("mean"), "mean"),
+    Row("stats-padded", _pad("both")),
     Row("stats-count", _miscount),
     Row("stats-partial", _take_part),
     Row("stats-tail-skipped", functools.partial(_take_part, keeps_count=True)),

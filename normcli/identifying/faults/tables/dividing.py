@@ -23,12 +23,12 @@ from normcli.norms.rules import EpsMode
 from normcli.numerics.rounding import round_to_short
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from normcli.dtypes import Floats
     from normcli.identifying.faults.case import Case
 
-    _Cast = Callable[[Floats], Floats]
+    Cast = Callable[[Floats], Floats]
 
 
 def replace_mean(case: Case, mean: Floats) -> list[Variant]:
@@ -143,7 +143,7 @@ def _scale_eps(case: Case) -> list[Variant]:
 # -- how it is computed
 
 
-def _round(make: Callable[[Case, _Cast], list[Variant]]) -> Callable[[Case], Iterator[Variant]]:
+def round_by(make: Callable[[Case, Cast], Iterable[Variant]]) -> Callable[[Case], Iterator[Variant]]:
     """Return a function from a case to the variants `make(case, cast)` for each half precision.
 
     `cast` rounds an array to that precision.
@@ -156,7 +156,7 @@ def _round(make: Callable[[Case, _Cast], list[Variant]]) -> Callable[[Case], Ite
     return vary
 
 
-def _round_both(case: Case, cast: _Cast) -> list[Variant]:
+def _round_both(case: Case, cast: Cast) -> list[Variant]:
     """Return two variants: with mean and 1 / divisor rounded by `cast`, and with mean and variance rounded."""
     mean = cast(case.mean)
     return [
@@ -247,13 +247,14 @@ DIVIDING: Sequence[Row] = (
     Row("stats-eps-scaled", _scale_eps),
     Row("stats-median", _take_median),
     Row("stats-constant", _take_constant),
-    Row("stats-rounded-rstd", _round(lambda c, cast: divide(1.0 / cast(1.0 / c.divisor), cast(c.divisor)))),
-    Row("stats-rounded-mean", _round(lambda c, cast: replace_mean(c, cast(c.mean))), "mean"),
+    Row("stats-rounded-rstd", round_by(lambda c, cast: divide(1.0 / cast(1.0 / c.divisor), cast(c.divisor)))),
+    Row("stats-rounded-mean", round_by(lambda c, cast: replace_mean(c, cast(c.mean))), "mean"),
     Row("stats-rounded-mean-squared",
-        _round(lambda c, cast: [Variant(cast(c.mean), square=c.average(c.x**2) - cast(c.mean) ** 2)]), "mean"),
-    Row("stats-rounded", _round(_round_both), "mean"),
+        round_by(lambda c, cast: [Variant(cast(c.mean), square=c.average(c.x**2) - cast(c.mean) ** 2)]),
+        "mean"),
+    Row("stats-rounded", round_by(_round_both), "mean"),
     Row("stats-rounded-variance",
-        _round(lambda c, cast: [Variant(square=cast(c.square), values={"what": c.square_name})])),
+        round_by(lambda c, cast: [Variant(square=cast(c.square), values={"what": c.square_name})])),
     Row("stats-approximate", _approximate),
 )  # fmt: skip
 """In the order of likelihood: of rows that explain equally much, the first is named."""

@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.checking.fault import Row
-from normcli.checking.half_precision import HALVES
-from normcli.identifying.faults.tables.dividing import replace_statistics
+from normcli.identifying.faults.tables.dividing import replace_statistics, round_by
 from normcli.identifying.faults.tables.places import find_shift, is_reverse
 from normcli.identifying.faults.variant import MOST_SHIFTS, Variant, divide, label, list_roots, list_shifts
 from normcli.identifying.models.line_fit import fit_lines
-from normcli.numerics.rounding import round_to_short
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from normcli.dtypes import Floats
     from normcli.identifying.faults.case import Case
+    from normcli.identifying.faults.tables.dividing import Cast
 
 
 def _change_gamma(change: Callable[[Floats], Floats]) -> Callable[[Case], Variant]:
@@ -62,11 +61,9 @@ def _roll(case: Case) -> Iterator[Variant]:
             yield from label(_replace(case, gamma, beta), 1, by=shift)
 
 
-def _round(case: Case) -> Iterator[Variant]:
+def _round(case: Case, cast: Cast) -> Iterator[Variant]:
     offset = case.plan.spec.gamma_offset
-    for dtype in HALVES:
-        gamma, beta = round_to_short(case.gamma - offset, dtype) + offset, round_to_short(case.beta, dtype)
-        yield from label(_replace(case, gamma, beta), dtype=dtype)
+    return _replace(case, cast(case.gamma - offset) + offset, cast(case.beta))
 
 
 def _take_other_sample(case: Case) -> Iterator[Variant]:
@@ -187,7 +184,7 @@ PARAMETERS: Sequence[Row] = (
     Row("affine-beta-rolled", lambda c: [one for one in _roll(c) if one.gamma is None]),
     Row("affine-gamma-permuted", _permute, "gamma"),
     Row("affine-gamma-other-sample", _take_other_sample),
-    Row("affine-gamma-rounded", _round),
+    Row("affine-gamma-rounded", round_by(_round)),
     Row("affine-beta-alone", _leave_all, "beta"),
     Row("affine-constant", _scale_all),
     Row("affine-offset", _shift_all),
@@ -210,14 +207,11 @@ def _move_stored(case: Case) -> Iterator[Variant]:
     """Yield variants with running statistics, both or one of them, rolled or reversed along each kept axis."""
     names = "running statistics are", "the running mean is", "the running variance is"
     for axis in case.kept:
-        length = case.mean.shape[axis]
-        for shift in list_shifts(length):
-            mean, square = (np.roll(values, shift, axis) for values in (case.mean, case.square))
-            rolled = replace_statistics(case, mean, square, names)
-            yield from label(rolled, 1, words=f"rolled by {shift}")
-        if length > 2:
-            flipped = replace_statistics(case, np.flip(case.mean, axis), np.flip(case.square, axis), names)
-            yield from label(flipped, 1, words="reversed")
+        places = np.arange(case.mean.shape[axis])
+        moves = {f"rolled by {shift}": np.roll(places, shift) for shift in list_shifts(places.size)}
+        for words, order in (moves | ({"reversed": places[::-1]} if places.size > 2 else {})).items():
+            moved = replace_statistics(case, case.mean.take(order, axis), case.square.take(order, axis), names)
+            yield from label(moved, 1, words=words)
 
 
 def _update(case: Case) -> Iterator[Variant]:
@@ -227,11 +221,9 @@ def _update(case: Case) -> Iterator[Variant]:
     """
     unbiased = case.own_square * (case.freedom / max(1.0, case.count - 1.0))
     for momentum, own in itertools.product(_MOMENTA, (unbiased, case.own_square)):
-        mean, var = (
-            (1.0 - momentum) * kept + momentum * new
-            for kept, new in ((case.mean, case.own_mean), (case.square, own))
-        )
-        yield Variant(mean, square=var, values={"momentum": momentum}, numbers=1)
+        mean = (1.0 - momentum) * case.mean + momentum * case.own_mean
+        square = (1.0 - momentum) * case.square + momentum * own
+        yield Variant(mean, square=square, values={"momentum": momentum}, numbers=1)
 
 
 def _bias(case: Case) -> Iterator[Variant]:

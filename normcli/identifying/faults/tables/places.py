@@ -25,14 +25,11 @@ if TYPE_CHECKING:
 _MOST_SLICES = 1 << 13
 """No order is looked for along an axis with more slices than this."""
 
-_AT_ONCE = 1 << 22
-"""The most distances between slices in memory at once, and the most products computed without BLAS."""
-
 _COLUMNS = 48
 """The most values of a slice that are compared."""
 
-_FIRST = 128
-"""The slices of y whose nearest ones are found first: of unlike slices, two of so many have the same."""
+_AT_ONCE = 512
+"""The slices of y whose nearest ones are found at once: of unlike slices, two of so many have the same."""
 
 _FEW, _NEAR, _LEAST = 16, 2.0**-6, 0.1
 """Sixteen slices of y are tried first: 10 % of their values have to be within 2⁻⁶ of the nearest slice of the
@@ -53,26 +50,19 @@ def _find_order(right: Floats, y: Floats) -> NDArray[np.intp] | None:
     ours, theirs = (np.nan_to_num(values[:, chosen]) for values in (right, y))
     if len(np.unique(theirs, axis=0)) < len(theirs):  # two would be nearest to one
         return None
-    sizes, most = (ours**2).sum(1), max(1, _AT_ONCE // len(ours))
+    sizes = (ours**2).sum(1)
 
     def find_nearest(some: Floats) -> NDArray[np.intp]:
-        if ours.shape[1] == 1:  # by size, as distances would be as many as pairs of values
-            by_size = ours[:, 0].argsort()
-            ordered = ours[by_size, 0]
-            return by_size[np.searchsorted((ordered[1:] + ordered[:-1]) / 2.0, some[:, 0])]
-        is_small = some.size * len(ours) <= _AT_ONCE  # the threads of a library would take longer to start
-        products = np.einsum("ik,jk->ij", some, ours) if is_small else some @ ours.T
-        return np.asarray((sizes - 2.0 * products).argmin(1))
+        return np.asarray((sizes - 2.0 * some @ ours.T).argmin(1))
 
     few = theirs[:: -(-len(theirs) // _FEW)]
     if np.mean(np.abs(few - ours[find_nearest(few)]) <= _NEAR * (np.abs(few) + few.std())) < _LEAST:
         return None
-    found, start, step = np.empty(0, np.intp), 0, min(most, _FIRST)  # of slices in no order, few show it
+    found = np.empty(0, np.intp)
     while len(found) < len(theirs):
-        found = np.concatenate([found, find_nearest(theirs[start : start + step])])
+        found = np.concatenate([found, find_nearest(theirs[len(found) : len(found) + _AT_ONCE])])
         if len(np.unique(found)) < len(found):
             return None
-        start, step = len(found), most
     return found if len(found) == len(right) else None
 
 
