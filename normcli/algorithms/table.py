@@ -128,6 +128,11 @@ class Cast(NamedTuple):
     needs_gamma: bool = False
     narrows: bool = False
 
+    @property
+    def rounds_statistics(self) -> bool:
+        """Whether mean and divisor are rounded to the dtype of the result."""
+        return self.narrows and not self.needs_gamma
+
     def differs(self, *, widens: bool, has_gamma: bool) -> bool:
         """Whether results may differ from the usual order's; `widens` if sums are wider than the result."""
         return (has_gamma or not self.needs_gamma) and (widens or not self.narrows)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.algorithms.row_formula import RowFormula
-from normcli.algorithms.table import CASTS
 from normcli.dtypes import is_float, is_half
 from normcli.identifying.attempts import LEAST_SHARE, Candidate, Trial
 from normcli.identifying.models.divisor_fit import list_usual_eps
@@ -45,9 +44,6 @@ LARGEST_GROUP = 1 << 12
 
 MOST_SURVIVORS = 48
 """The most computations that are tried on more values, of those that are best on a few values."""
-
-_COARSE = CASTS["statistics"]
-"""The order of casts that rounds each group's mean and divisor to the result's dtype."""
 
 _MOST_HELD = 4
 """The most computations, found in a sample, that are compared with every value."""
@@ -318,7 +314,7 @@ def _join(alike: Sequence[Reproduction], sample: Trial) -> Reproduction:
     every, bits = [one.match.eps for one in best], min(one.bits for one in best)
     first, row = best[0], NORMS[best[0].match.norm]
     own = row.eps is None or (first.match.eps_mode == row.eps_mode and row.eps in every)
-    is_coarse = first.match.sums_in_half or (is_half(sample.dtype) and first.computation.cast == _COARSE)
+    is_coarse = first.match.sums_in_half or (is_half(sample.dtype) and first.computation.cast.rounds_statistics)
     fine = sample.count_told(first.computation) if is_coarse and not own else math.inf
     match = first.match._replace(eps_range=(min(every), max(every)), bits=bits, has_default_eps=own, fine=fine)
     return first._replace(bits=bits, match=match)

@@ -1,0 +1,114 @@
+"""First lines of verdicts on kernels that once were called something else."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import normcli
+from normcli.algorithms.row_computation import parse_computation
+from normcli.algorithms.row_formula import RowFormula
+from normcli.dtypes import find_type
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
+
+
+def draw(shape, mean=0.0, spread=1.0, seed=0):
+    return np.random.default_rng(seed).normal(mean, spread, shape)
+
+
+def standardize(x, axes=-1, eps=1e-5, square=None):
+    mean = x.mean(axes, keepdims=True)
+    return (x - mean) / np.sqrt((x.var(axes, keepdims=True) if square is None else square) + eps)
+
+
+def divide(x, eps=1e-5):
+    return x / np.sqrt((x**2).mean(-1, keepdims=True) + eps)
+
+
+def write_channels_last(x):
+    return standardize(x, (0, 2, 3)).transpose(0, 2, 3, 1).reshape(x.shape)
+
+
+def read_channels_last(x):
+    shape = (len(x), *x.shape[2:], x.shape[1])
+    return standardize(x, (0, 2, 3)).reshape(shape).transpose(0, 3, 1, 2)
+
+
+def average_replicas(x):
+    return standardize(x, (0, 2, 3), square=x.var((2, 3), keepdims=True).mean(0, keepdims=True))
+
+
+def leave_unsynced(x):
+    return np.concatenate([standardize(part, (0, 2, 3)) for part in np.split(x, 2)])
+
+
+def stop_early(x):
+    y = standardize(x)
+    y[:, 10:] = 0.0
+    return y
+
+
+CASES = {
+    "bn, but memory with channels last is read as channels first": (draw((2, 6, 4, 5)), write_channels_last),
+    "bn, but memory with channels first is read as channels last": (draw((2, 6, 4, 5)), read_channels_last),
+    "bn, but the variance is averaged over 2 parts of n": (draw((2, 8, 5, 7)), average_replicas),
+    "bn, but statistics are of 2 parts along n, each by itself": (draw((4, 8, 5, 6), 30.0), leave_unsynced),
+    "standard score over n, ddof 1, any eps up to": (draw((6, 96)), lambda x: (x - x.mean(0)) / x.std(0, ddof=1)),
+    "ln, but y is 0 for c ≥ 10": (draw((3, 24, 40)), stop_early),
+    "ln, but the mean is not subtracted": (
+        draw((6, 100)), lambda x: x / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
+    ),
+    "layer normalization over c, a gamma of 3.7 everywhere": (draw((6, 96)), lambda x: 3.7 * standardize(x)),
+    "root mean square normalization over c, eps 0.0078125": (
+        draw((6, 96), spread=0.2), lambda x: divide(x, 2.0**-7)
+    ),
+}  # fmt: skip
+"""What `identify` says of y, after `y is `: x, and the kernel."""
+
+
+@pytest.mark.all_quick
+@pytest.mark.parametrize("words", CASES)
+def test_the_kernel_is_named(words):
+    x, kernel = CASES[words]
+    told = normcli.identify(kernel(x).astype("f4"), x.astype("f4")).diagnosis
+    assert told.cause.startswith(f"y is {words}"), told
+
+
+@pytest.mark.parametrize(
+    ("seed", "words"), [(0, "mean and divisor are rounded to bfloat16"), (4, "any eps up to 0.001")]
+)
+def test_a_divisor_rounded_to_half_precision_is_no_other_eps(seed, words):
+    """As PyTorch's batch norm of bfloat16 tensors: the sum of squares is rounded, too."""
+    short = find_type("bfloat16")
+    x = draw((3, 6, 10, 10), seed=seed).astype(short)
+    wide = x.astype("f8")
+    mean, square = (part((0, 2, 3), keepdims=True) for part in (wide.mean, wide.var))
+    summed = (300 * square).astype(short).astype("f8")
+    rstd = (1.0 / np.sqrt(summed / 300 + 1e-5)).astype(short).astype("f8")
+    y = (wide * rstd - mean.astype(short).astype("f8") * rstd).astype(short)
+    assert words in normcli.identify(y, x).diagnosis.cause
+
+
+def test_an_eps_that_half_precision_blurs_is_a_range():
+    x = draw((3, 8, 72), 9.0, 0.3, seed=4).astype(find_type("bfloat16"))
+    y = divide(x.astype("f8"), 2.0**-7).astype(x.dtype)
+    cause = normcli.identify(y, x).diagnosis.cause
+    low, high = map(float, cause.partition("eps ")[2].split(" to "))
+    assert low <= 2.0**-7 <= high, cause
+
+
+def test_a_nan_among_numbers_is_no_cancellation():
+    x = draw((6, 96), 30.0, seed=3).astype(find_type("bfloat16"))
+    y = standardize(x.astype("f8")).astype(x.dtype)
+    y[1, 5] = np.nan
+    assert normcli.identify(y, x).diagnosis.cause == "y is ln, but y is NaN for n=1, c=5"
+
+
+def test_one_pass_is_no_fault_of_a_tensor_around_0():
+    x = draw((8, 96), seed=2).astype("f4")
+    formula = RowFormula.of(make_plan(Request("ln"), x.shape, x.dtype))
+    for mean, fault in ((0.0, None), (300.0, "stats-one-pass")):
+        moved = (x + mean).astype("f4")
+        y = parse_computation("one-pass:float32").run(moved, formula, moved.dtype, (None, None))
+        assert normcli.identify(y, moved).diagnosis.fault == fault
