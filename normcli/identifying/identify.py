@@ -30,7 +30,7 @@ from normcli.identifying.faults.fault_search import (
 )
 from normcli.identifying.faults.joint_search import open_joints, recover
 from normcli.identifying.faults.variant import NEAR, REGION_IDS
-from normcli.identifying.models.known_maps import SPECTRAL, name_constants, name_map, read_evaluation
+from normcli.identifying.models.known_maps import SPECTRAL, WEIGHT, name_constants, name_map, read_evaluation
 from normcli.identifying.models.map_search import (
     SampledBlock,
     find_global_map,
@@ -238,12 +238,29 @@ def _identify(question: Question, norm: str | None, list_cases: Callable[[], Seq
     if plain is not None and (not matches or is_plain):
         return _read(blank._replace(doubtful=(*matches, *doubtful)), plain, first)
     if matches:
-        return _confirm(blank._replace(matches=matches, doubtful=()), samples)
-    if not doubtful and plain is None and question.subject is None:
-        known = add_claims(blank, list_cases, in_parts=False)
-        if known.claims and known.claims[0].fault.id not in SCALERS:
-            return known
-    return _find_others(blank, samples, search)
+        named = _confirm(blank._replace(matches=matches, doubtful=()), samples)
+    else:
+        claims: tuple[Claim, ...] = ()
+        if not doubtful and plain is None and question.subject is None:
+            claims = add_claims(blank, list_cases, in_parts=False).claims
+        if claims and claims[0].fault.id not in SCALERS:
+            return blank._replace(claims=claims)
+        named = _find_others(blank, samples, search)
+        if claims and not named.matches and {*named.known} <= {WEIGHT}:  # no scaler has that eps
+            return blank._replace(claims=claims)
+    if named.matches and _may_be_fault(named.matches[0], channels):
+        known = add_claims(blank._replace(doubtful=()), list_cases)
+        return known if known.claims else named
+    return named
+
+
+def _may_be_fault(match: Match, channels: frozenset[int]) -> bool:
+    """Whether a match has groups along no channel axis, or a fitted gamma that is 0 at some indices."""
+    if match.hypothesis is None:
+        return False
+    split, scale = match.hypothesis.sample.grid.split, match.hypothesis.affine.scale
+    is_zero = match.affine == ESTIMATED and scale is not None and not scale.all()
+    return is_zero or (split is not None and split.axis not in channels)
 
 
 def _find_others(blank: Identification, samples: Sequence[Samples], search: Search) -> Identification:
@@ -304,8 +321,9 @@ def _tell_algorithm(found: Identification, list_cases: Callable[[], Sequence[Cas
     if told and told[0].is_certain:
         alike = {(one.match.norm, one.match.axes, one.match.eps_mode): one.match for one in reversed(told)}
         computed = {id(match) for match in found.matches if any(one.is_of(match) for one in told)}
+        is_first = any(told[0].is_of(match) for match in found.matches)
         matches = tuple(sorted(found.matches, key=lambda match: id(match) not in computed))
-        matches = matches if computed else (*reversed(alike.values()), *matches)
+        matches = matches if is_first else (*reversed(alike.values()), *matches)
         found = found._replace(matches=matches, doubtful=(), plain=None, unchanged=None)
     return found._replace(reproductions=told)
 

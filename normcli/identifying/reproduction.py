@@ -181,7 +181,7 @@ def reproduce(
                 break
     most = max((one.equal for one in found), default=0.0)
     best = [one for one in found if one.equal == most]
-    best.sort(key=lambda one: (one.match.takes_up_rounding, one.cancels))
+    best.sort(key=lambda one: (one.match.takes_up_rounding, not one.match.has_default_eps, one.cancels))
     return () if any(one.bits < CERTAIN for one in best) else tuple(best)  # what is told holds with any eps
 
 

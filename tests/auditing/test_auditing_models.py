@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 
 import pytest
 
@@ -21,6 +20,7 @@ from tests.auditing.models.zoo import NAMES, TORCH, make, record_run  # noqa: E4
 @pytest.fixture(autouse=True)
 def _calm(monkeypatch):
     monkeypatch.setenv("TRANSFORMERS_VERBOSITY", "error")
+    monkeypatch.setenv("KERAS_BACKEND", "torch")
 
 
 def judge(zooed, tmp_path, *call, **options):
@@ -33,8 +33,6 @@ def judge(zooed, tmp_path, *call, **options):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_norm_of_a_right_model_agrees(name, tmp_path):
-    if name == "Keras":
-        os.environ.setdefault("KERAS_BACKEND", "torch")
     if name in ("Keras", "Flax"):
         pytest.importorskip(name.lower())
     judge(make(name), tmp_path)

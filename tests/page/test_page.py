@@ -84,13 +84,19 @@ def test_a_large_tensor_is_cut_to_a_block_within_the_limits(shape):
     assert all(side > 1 for side, length in zip(sides, shape, strict=True) if length > 1)
 
 
-def test_the_block_holds_the_index_that_the_page_opens_at():
-    shape = (8, 64, 32, 32)
-    for at in [(0, 0, 0, 0), (7, 63, 31, 31), (5, 17, 8, 30)]:
-        stretches = choose_slice(shape, at)
-        assert all(i in stretch for stretch, i in zip(stretches, at, strict=True))
-        assert all(stretch.stop <= length for stretch, length in zip(stretches, shape, strict=True))
-        assert list(map(len, stretches)) == [4, 4, 8, 8]
+@pytest.mark.parametrize(
+    ("shape", "at", "sides"),
+    [
+        ((8, 64, 32, 32), (7, 63, 31, 31), [4, 4, 8, 8]),
+        ((8, 64, 32, 32), (5, 17, 8, 30), [4, 4, 8, 8]),
+        ((3, 50, 70, 90), (2, 49, 69, 89), [3, 4, 8, 8]),
+    ],
+)
+def test_the_block_holds_the_index_that_the_page_opens_at(shape, at, sides):
+    stretches = choose_slice(shape, at)
+    assert all(i in stretch for stretch, i in zip(stretches, at, strict=True))
+    assert all(stretch.stop <= length for stretch, length in zip(stretches, shape, strict=True))
+    assert list(map(len, stretches)) == sides
 
 
 def test_a_slice_is_named_and_its_numbers_are_those_of_the_whole_tensor():
@@ -246,6 +252,8 @@ def test_what_was_rounded_before_gamma_is_told(dtype):
     assert shown["roundsTwice"]
     assert not describe(make(values, "rms", like="llama"))["results"][0]["roundsTwice"]
     assert not describe(make(values, "rms", gamma=gamma))["results"][0]["roundsTwice"]
+    doubles = describe(make(values.astype("f8"), "rms", like="llama", gamma=gamma))["results"][0]
+    assert not doubles["roundsTwice"]
 
 
 def test_what_is_not_finite_is_spelled():

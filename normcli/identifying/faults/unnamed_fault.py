@@ -325,7 +325,8 @@ def find_source(case: Case, where: Selected) -> tuple[str, str] | None:
         return None
     if is_constant:
         return "x is constant", "add eps to the variance"
-    if np.isnan(case.y[where]).all() and _may_cancel(case)[groups].all():
+    are_whole = np.array_equal(groups, where.all(case.axes, keepdims=True))
+    if are_whole and np.isnan(case.y[where]).all() and _may_cancel(case)[groups].all():
         return "E[x²] − E[x]² may be negative", "take squares of x − mean"
     return None
 

@@ -182,7 +182,10 @@ def _weigh(model: Model, seen: Seen, numbers: int = 0) -> Model:
     return model._replace(bits=bits, is_odd=is_odd)
 
 
-COMMON_EPS = (1e-5, 1e-6, 1e-3, 1e-12, 1e-8, 1e-7, 0.0, 1e-9, 1e-4, 1e-2, 1e-10, 2.0**-23, 2.0**-52, 1e-1)
+_MACHINE_EPS = (2.0**-23, 2.0**-52, 2.0**-7, 2.0**-10)
+"""The machine epsilons of float32, float64, bfloat16 and float16: an eps of None of torch's `RMSNorm`."""
+
+COMMON_EPS = (1e-5, 1e-6, 1e-3, 1e-12, 1e-8, 1e-7, 0.0, 1e-9, 1e-4, 1e-2, 1e-10, *_MACHINE_EPS, 1e-1)
 """The usual eps, defaults of frameworks and 0, the likelier ones first."""
 
 

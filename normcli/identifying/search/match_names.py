@@ -191,8 +191,10 @@ def _name_hypothesis(
 
 
 def _is_default_eps(eps: float, norm: Norm, model: Model, like: tuple[str, ...]) -> bool:
-    """Whether an eps is the default of a norm or of a framework in `like`, is 0, or is a floor."""
-    if model.eps_mode is EpsMode.FLOOR or eps == 0.0 or (norm.eps, norm.eps_mode) == (eps, model.eps_mode):
+    """Whether an eps is a norm's or a framework's default, 0 or a floor, or the norm adds none and 0 fits."""
+    if model.eps_mode is EpsMode.FLOOR or eps == 0.0 or (norm.eps is None and model.low == 0.0):
+        return True
+    if (norm.eps, norm.eps_mode) == (eps, model.eps_mode):
         return True
     rules = [find_convention(framework, norm.name).eps for framework in like]
     return any(rule in (eps, EpsRule.MACHINE, EpsRule.ROOT_COUNT) for rule in rules)

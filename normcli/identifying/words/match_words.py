@@ -58,7 +58,9 @@ def format_match(match: Match, asked: Question, layout: Layout) -> str:
 
 
 def list_clauses(match: Match, asked: Question, layout: Layout) -> Iterator[str]:
-    """Yield the options of a match as clauses such as `eps 1e-05`: groups, window, p, eps, then others."""
+    """Yield the options of a match as clauses such as `eps 1e-05`; last an eps that y hides, `any eps`."""
+    eps = [format_eps(match)] if match.takes_eps else []
+    is_hidden = match.eps_range[0] == 0.0 < match.eps_range[1]
     if match.groups is not None:
         interleaved = "" if match.group_order == GroupOrder.CONTIGUOUS else f"{match.group_order} "
         yield format_count(match.groups, f"{interleaved}group")
@@ -68,8 +70,7 @@ def list_clauses(match: Match, asked: Question, layout: Layout) -> Iterator[str]
         yield format_steps(match.steps)
     if match.p is not None:
         yield f"p {match.p:g}"
-    if match.takes_eps:
-        yield format_eps(match)
+    yield from [] if is_hidden else eps
     if match.ddof:
         yield f"ddof {match.ddof}"
     if match.affine == ESTIMATED:
@@ -80,6 +81,7 @@ def list_clauses(match: Match, asked: Question, layout: Layout) -> Iterator[str]
             yield f"without the given {' and '.join(unused)}"
     if match.order != tuple(sorted(match.order)):
         yield f"its axes in the order {match.order}"
+    yield from eps if is_hidden else []
 
 
 def list_unused(way: str, asked: Question) -> list[str]:
@@ -126,10 +128,21 @@ def format_eps(match: Match) -> str:
     low, high = match.eps_range
     if low == 0.0 and math.isinf(high):
         return "any eps"
-    eps = f"any eps up to {round_down(high):.2g}" if low == 0.0 < high else f"eps {match.eps:g}"
+    eps = f"any eps up to {round_down(high):.2g}" if low == 0.0 < high else f"eps {format_range(match)}"
     if match.eps_mode != EpsMode.OUTSIDE:
         return eps
     return f"{eps} outside the root" if match.p is None else f"{eps} added to the length"
+
+
+def format_range(match: Match) -> str:
+    """Return the eps of a match as text; of an eps that is no default, the range that fits if it is wide."""
+    low, high = match.eps_range
+    is_known = match.has_default_eps or high <= _WIDE * low or math.isinf(high)
+    return f"{match.eps:g}" if is_known else f"{low:.2g} to {high:.2g}"
+
+
+_WIDE = 1.2
+"""The largest ratio of the largest and the least eps that fit and of which one alone is named."""
 
 
 def round_down(value: float) -> float:

@@ -97,7 +97,7 @@ def find_arithmetic(found: Identification, match: Match) -> Fault | None:
 
     The algorithm that reproduces y's bits decides; if none is known, the groups' divisors recovered from y do:
     they are others if only one pass could make their errors, and no known order of its sums does. None without
-    such a fault.
+    such a fault, and if a one-pass algorithm gives y's bits but loses nothing, as no mean is far from 0.
 
     Parameters
     ----------
@@ -114,7 +114,9 @@ def find_arithmetic(found: Identification, match: Match) -> Fault | None:
     if not match.max_ulp > _FAR:
         return None
     if told is not None:
-        return find_fault(_ONE_PASS) if all(one.cancels for one in found.reproductions) else None
+        h = match.hypothesis
+        loses = h is None or float(h.sample.standard.offset.max()) > _LOSING
+        return find_fault(_ONE_PASS) if loses and all(one.cancels for one in found.reproductions) else None
     case = _open_sample(match, choose_counting_dtype(found.question.y.dtype))
     if case is None:
         return None
@@ -123,6 +125,9 @@ def find_arithmetic(found: Identification, match: Match) -> Fault | None:
         return None
     return find_fault(_ONE_PASS if weigh_cancelling(case) >= CERTAIN else UNKNOWN["divisor"].id)
 
+
+_LOSING = 4.0
+"""E[x²] − E[x]² loses digits of the variance of groups whose |mean| is more than this many deviations."""
 
 _ONE_PASS = "stats-one-pass"
 """The id of a variance that is E[x²] − E[x]²."""

@@ -14,6 +14,7 @@ from normcli.identifying.words.match_words import (
     find_factor,
     format_axes,
     format_fitted,
+    format_range,
     format_steps,
     list_unused,
 )
@@ -225,7 +226,7 @@ def _compare_eps(eps: float, mode: EpsMode | None, match: Match) -> Iterator[Oth
     if not is_off and not moved:
         return
     value = f"--eps {match.eps:g}"
-    eps_is = f"eps is {match.eps:g}" if low else f"eps is at most {high:g}"
+    eps_is = f"eps is at most {high:g}" if low < high and not low else f"eps is {format_range(match)}"
     if not moved:
         yield OtherChoice(eps_is, f"{eps:g}", value)
     elif match.p is not None:

@@ -146,7 +146,7 @@ def _take_part(case: Case, *, keeps_count: bool = False) -> Iterator[Variant]:
 def _share_out(case: Case) -> Iterator[tuple[int, int, tuple[int, ...], Floats, Floats]]:
     """Yield the statistics of the parts of each reduced axis, for every number of equal parts from 2 to 64.
 
-    Only numbers that divide the axis into parts of two values or more are tried.
+    Only numbers that divide the axis are tried, and lead to parts of two values or more.
 
     Yields
     ------
@@ -159,8 +159,8 @@ def _share_out(case: Case) -> Iterator[tuple[int, int, tuple[int, ...], Floats, 
     """
     for axis in case.axes:
         length = case.x.shape[axis]
-        for parts in range(2, min(length - 1, _MOST_PARTS) + 1):
-            if length % parts:
+        for parts in range(2, min(length, _MOST_PARTS) + 1):
+            if length % parts or parts == case.count:
                 continue
             shape = (*case.x.shape[:axis], parts, length // parts, *case.x.shape[axis + 1 :])
             axes = tuple(other + (other >= axis) for other in case.axes)
@@ -217,7 +217,8 @@ def _shard(case: Case) -> Iterator[Variant]:
     for axis, parts, shape, *statistics in _share_out(case):
         mean, square = (np.broadcast_to(values, shape).reshape(case.x.shape) for values in statistics)
         values: dict[str, Any] = {"name": case.name_axis(axis), "parts": parts}
-        yield from label([Variant(mean, square=square)], **values, which="each by itself")
+        if parts < case.x.shape[axis]:  # other axes are the fault of other rows
+            yield from label([Variant(mean, square=square)], **values, which="each by itself")
         for part in range(parts if parts <= _MOST_NAMED else 0):
             mean, square = (each.take(part % each.shape[axis], axis) for each in statistics)
             if is_near(case.used.divisor, case.root(square)):

@@ -177,10 +177,15 @@ def _read_memory(case: Case) -> Iterator[Variant]:
         lengths = [shape[axis] for axis in order]
         back = np.argsort(order)
         result = _normalize(case, case.x.reshape(lengths).transpose(back)).reshape(shape)  # as it is taken for
-        for made in (result.transpose(order), right.transpose(order), right.reshape(lengths).transpose(back)):
-            yield Variant(result=made.reshape(case.x.shape), values={"words": words})
         laid = _normalize(case, case.x.reshape(shape).transpose(order)).reshape(lengths)  # as it lies
-        yield Variant(result=laid.transpose(back).reshape(case.x.shape), values={"words": stored})
+        every = (
+            (words, result.transpose(order)),
+            (words, right.reshape(lengths).transpose(back)),
+            (stored, right.transpose(order)),
+            (stored, laid.transpose(back)),
+        )
+        for read, made in every:
+            yield Variant(result=made.reshape(case.x.shape), values={"words": read})
 
 
 def _normalize(case: Case, values: Floats) -> Floats:
