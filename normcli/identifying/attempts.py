@@ -97,15 +97,14 @@ class Trial(NamedTuple):
         """The dtype of y, in native byte order."""
         return self.actual.dtype.newbyteorder("=")
 
-    def score_all(self, chosen: Sequence[Accumulation] = ()) -> Iterator[tuple[list[Computation], Floats]]:
+    def score_all(self) -> Iterator[tuple[list[Computation], Floats]]:
         """Yield pairs (computations, shares): the share of y's values that each computation gives bit for bit.
 
-        There is one pair for each accumulation in `chosen`, or if it is empty, for each that is known. Its
-        computations are the accumulation with each order of casts. `shares` has the shape (computations, eps),
-        for the norm's eps and the other usual ones.
+        There is one pair for each accumulation that is known. Its computations are the accumulation with each
+        order of casts. `shares` has the shape (computations, eps), for the norm's eps and the other usual ones.
         """
         formula, has_gamma = RowFormula.of(self.plan), self.affine[0] is not None
-        for accumulation in chosen or _list_all(formula):
+        for accumulation in _list_all(formula):
             widens = accumulation.dtype != self.dtype.name
             given = self.measure(accumulation, list_usual_eps(formula.eps))
             casts = [

@@ -6,7 +6,6 @@ Each algorithm, dtype of sums and order of roundings is tried on a few groups, a
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
@@ -22,7 +21,7 @@ from normcli.identifying.sampling import spread_indices
 from normcli.identifying.search.affine_step import ESTIMATED, NO_AFFINE, enumerate_affine_steps
 from normcli.identifying.search.match_names import try_plan
 from normcli.norms.plan import make_plan
-from normcli.norms.rules import Centre, EpsMode
+from normcli.norms.rules import Centre
 from normcli.norms.table import NORMS
 from normcli.tensors.pieces import PIECE
 from normcli.tuples import NamedTuple
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.algorithms.row_computation import Accumulation, Computation
+    from normcli.algorithms.row_computation import Computation
     from normcli.identifying.search.affine_step import AffineStep
     from normcli.identifying.search.match import Match
 
@@ -174,28 +173,12 @@ def reproduce(
             for step in steps.get(candidate.way, ()) if formula not in failed else ():
                 found += _try_candidate(x, y.transpose(candidate.order), candidate, step)
             failed.update((formula,) if len(found) == before else ())
-            exact = dict.fromkeys(one.computation.accumulation for one in found if one.equal == 1.0)
-            if exact:
-                for other, step in itertools.product(_move_eps(candidate), steps[candidate.way]):
-                    found += _try_candidate(x, y.transpose(other.order), other, step, [*exact])
+            if any(one.equal == 1.0 for one in found):
                 break
     most = max((one.equal for one in found), default=0.0)
     best = [one for one in found if one.equal == most]
     best.sort(key=lambda one: (one.match.takes_up_rounding, not one.match.has_default_eps, one.cancels))
     return () if any(one.bits < CERTAIN for one in best) else tuple(best)  # what is told holds with any eps
-
-
-def _move_eps(candidate: Candidate) -> Iterator[Candidate]:
-    """Yield a candidate with eps inside the root and outside it; of the two, not the one that it has.
-
-    Nothing for norms without eps.
-    """
-    request = candidate.request
-    row = NORMS[request.norm]
-    if row.eps is not None:
-        for mode in (EpsMode.INSIDE, EpsMode.OUTSIDE):
-            if mode != (request.eps_mode or row.eps_mode):
-                yield candidate._replace(request=request._replace(eps_mode=mode))
 
 
 def hold_against_all(
@@ -234,7 +217,6 @@ def _try_candidate(
     y: NDArray[Any],
     candidate: Candidate,
     step: AffineStep,
-    chosen: Sequence[Accumulation] = (),
 ) -> Iterator[Reproduction]:
     """Yield the computations that reproduce y by a candidate norm, with the share of equal bits.
 
@@ -257,8 +239,6 @@ def _try_candidate(
     candidate : Candidate
     step : AffineStep
         Gamma and beta, in the way in which they entered.
-    chosen : sequence of Accumulation
-        The ways to add up statistics that are tried; if empty, all.
     """
     plan = try_plan(candidate.request, x.shape, x.dtype)
     if plan is None:
@@ -272,7 +252,7 @@ def _try_candidate(
         )
         for count in (FEW_VALUES, MOST_VALUES)
     )
-    scored = list(few.score_all(chosen)) if len(few.rows) else []
+    scored = list(few.score_all()) if len(few.rows) else []
     tried = sum(shares.size for _, shares in scored)
     best = max((float(shares.max()) for _, shares in scored), default=0.0)
     if best < LEAST_SHARE:

@@ -53,12 +53,7 @@ def find_plain_map(x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> Pl
     dtype : numpy.dtype
         The dtype to which y was rounded.
     """
-    return _find(x, y, dtype, enumerate_axes(x.shape), _list_all_levels(dtype))
-
-
-def _list_all_levels(dtype: np.dtype[Any]) -> list[Level]:
-    levels = list_map_levels(dtype)
-    return [*levels, *(level._replace(ulp=1.0) for level in levels if is_half(dtype))]
+    return _find(x, y, dtype, enumerate_axes(x.shape), list_map_levels(dtype))
 
 
 def find_global_map(x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> PlainMap | None:
@@ -92,7 +87,7 @@ def find_near_map(x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> Pla
     """
     every = [axes for axes in enumerate_axes(x.shape) if len(axes) <= _MOST_NEAR_AXES]
     every = [axes for axes in every if _count_least(x.shape, axes) <= min(x.size, MOST_SAMPLED)]
-    for fitted, level in _fit_samples(x, y, dtype, every, _list_all_levels(dtype), exceptions=True):
+    for fitted, level in _fit_samples(x, y, dtype, every, list_map_levels(dtype), exceptions=True):
         if not _is_of_all(fitted, x.shape):
             continue
         places, far = (
@@ -198,11 +193,11 @@ def list_map_levels(dtype: np.dtype[Any]) -> tuple[Level, ...]:
     """Return the levels of precision at which a map may have been calculated, the strictest first.
 
     These are arithmetic in float64 with one rounding at the end, arithmetic in y's dtype, and for float64 also
-    arithmetic in float32. Half precision has only arithmetic in float32 with one rounding at the end, since
-    rounding at every step would explain too much.
+    arithmetic in float32. Half precision has only arithmetic in float32 with one rounding at the end, of half a
+    unit or of one, since rounding at every step would explain too much.
     """
     if is_half(dtype):  # whose last place is as large as what tells one group's factor from another's
-        return (Level(_SHORTER, ROUNDED_ONCE, _SHORT_ROUNDINGS),)
+        return tuple(Level(_SHORTER, ulp, _SHORT_ROUNDINGS) for ulp in (ROUNDED_ONCE, 1.0))
     levels = Level("float64", 1.0, _SHORT_ROUNDINGS), Level(dtype.name, 1.0, _ROUNDINGS)
     return (*levels, Level(_SHORTER, 1.0, _SHORT_ROUNDINGS)) if dtype == np.float64 else levels
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.dtypes import get_eps, is_half
+from normcli.dtypes import get_eps
 from normcli.engine.run import run
 from normcli.errors import UsageError
 from normcli.identifying.models.error_bounds import bound_each
@@ -112,8 +112,7 @@ class _Iterated(NamedTuple):
 
         Two sets of numbers are compared. With the numbers in A, the exact x / σ is y within `slack`; for B, a
         kernel's σ may be off by 16 machine epsilons, so that B has more. A is returned if y shows σ so closely
-        that its choice in B is no luck (10 bits more than the choice costs), or if no number of the kernel's
-        dtype is near enough to σ. Otherwise B is returned.
+        that its choice in B is no luck (10 bits more than the choice costs); otherwise B.
         """
         wide = slack + _ROUNDINGS * get_eps(dtype) * np.abs(self.y)
         loose, near = (_bound_factor(self.x, self.y, each) for each in (wide, slack))
@@ -121,7 +120,7 @@ class _Iterated(NamedTuple):
         exact = None if every is None or near is None else self._find_within(near, slack)
         if exact is None or loose is None or near is None or every is None:
             return every
-        if near.bits - loose.bits - math.log2(MOST_TRIED) > _BY_LUCK or not near.hold_any(dtype):
+        if near.bits - loose.bits - math.log2(MOST_TRIED) > _BY_LUCK:
             return exact
         return every._replace(exact=exact.exact)
 
@@ -186,25 +185,10 @@ class _Factors(NamedTuple):
         """Whether a factor, with the error of LAPACK's singular values, may lie between the bounds."""
         return self.low * (1.0 - _NEAR) <= factor <= self.high * (1.0 + _NEAR)
 
-    def hold_any(self, dtype: np.dtype[Any]) -> bool:
-        """Return True if a number of the kernel's dtype, or the inverse of one, lies between the bounds.
-
-        The kernel's dtype is `dtype`, or float32 for half precision.
-        """
-        own = np.dtype("float32") if is_half(dtype) else dtype
-        ends = (self.low, self.high), (1.0 / self.high, 1.0 / self.low)
-        return any(_round_up(low, own) <= high for low, high in ends)
-
     @property
     def bits(self) -> float:
         """The bits to which the bounds show the factor, of their relative width."""
         return float(measure_bits(1.0, (self.high - self.low) / self.high))
-
-
-def _round_up(value: float, dtype: np.dtype[Any]) -> float:
-    """Return the smallest number of a dtype that is at least `value`."""
-    near = dtype.type(value)
-    return float(near if near >= value else np.nextafter(near, dtype.type(np.inf)))
 
 
 def _bound_factor(x: Floats, y: Floats, slack: Floats) -> _Factors | None:

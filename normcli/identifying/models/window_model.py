@@ -95,8 +95,7 @@ def find_sides(x: Floats, y: Floats, slack: Floats) -> list[Side]:
 def find_windows(x: Floats, y: Floats, slack: Floats, sides: Iterable[Side]) -> Iterator[FittedPlan]:
     """Yield each window with fitted constants whose result is y within 4 times the slack.
 
-    The fit is a line: (x / y)^(1/exponent) = k + a · Σx², with a = α / size. Each value bounds a; for one
-    exponent, the k are yielded whose α has the fewest digits.
+    The fit is a line: (x / y)^(1/exponent) = k + a · Σx², with a = α / size. Each value bounds a.
 
     Parameters
     ----------
@@ -114,7 +113,7 @@ def find_windows(x: Floats, y: Floats, slack: Floats, sides: Iterable[Side]) -> 
         for exponent in EXPONENTS:
             if not any(True for _ in _fit(few, exponent)):
                 continue
-            size, fitting = before + after + 1, []
+            size = before + after + 1
             for k, least, largest, bits in _fit(seen, exponent):
                 alpha = choose_eps(least * size, largest * size)
                 window = Window(before, after, size, alpha, exponent, k, size)
@@ -122,17 +121,9 @@ def find_windows(x: Floats, y: Floats, slack: Floats, sides: Iterable[Side]) -> 
                     result = x / (k + alpha / size * squares) ** exponent
                 else:
                     result = calculate_window(x, axis, window)
-                if lies_near(result, y, slack):  # also values that no line was fitted to
-                    plan = plan_window(x.shape, axis, window)
-                    fitting.append((_count_digits(alpha), alpha, FittedPlan(plan, result, bits)))
-            simplest = min((digits for digits, *_ in fitting), default=0)
-            for digits, alpha, fitted in fitting:  # far from zero k hardly shows
-                if digits == simplest and not _is_nearly_round(alpha):
-                    yield fitted
-
-
-def _count_digits(number: float) -> int:
-    return len(f"{number:.15g}")
+                is_near = lies_near(result, y, slack)  # also values that no line was fitted to
+                if is_near and not _is_nearly_round(alpha):
+                    yield FittedPlan(plan_window(x.shape, axis, window), result, bits)
 
 
 def _is_nearly_round(alpha: float) -> bool:

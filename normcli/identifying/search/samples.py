@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -109,23 +108,16 @@ class Samples:
 
     @cached_property
     def steps(self) -> list[AffineStep]:
-        """The affine steps to try; without those whose shift equals y, as y then shows nothing of a divisor.
+        """The affine steps to try.
 
         For y of half precision, each step with a scale is there twice: the second rounds x̂ before the scale.
         """
         every: list[AffineStep] = []
-        for step in itertools.filterfalse(self._is_shift_alone, self.affines):
+        for step in self.affines:
             every.append(step)
             if step.scale is not None and is_half(self.scope.dtype):
                 every.append(step._replace(rounds_to=self.scope.dtype))
         return every
-
-    def _is_shift_alone(self, step: AffineStep) -> bool:
-        """Whether all of y is a step's shift, within rounding; False without a shift, or above 2¹⁷ values."""
-        if step.shift is None or self.y.size > MOST_SAMPLED:
-            return False
-        y = widen(self.y)
-        return bool(np.all(np.abs(y - step.shift) <= step.allow(y, self.scope.dtype, self.levels[0])))
 
     def describe(self, hypothesis: Hypothesis, level: Level) -> Iterator[Match]:
         """Yield a match for each norm in scope that groups and divides as a hypothesis does.
