@@ -29,6 +29,7 @@ from normcli.checking.gradient_forms import (
     multiply_slope,
     permute,
     reorder,
+    replace_standardized,
     round_sums,
     sum_otherwise,
     widen_sums,
@@ -63,6 +64,8 @@ ROWS: tuple[Row, ...] = (
     Row("pull-added", lambda c: c.t.differentiate(b=-1.0), "dx"),
     Row("pull-freedom", lambda c: c.t.differentiate(b=c.t.excess), "dx"),
     Row("pull-summed", lambda c: c.t.differentiate(b=c.t.size), "dx"),
+    Row("pull-x", lambda c: replace_standardized(c, c.x), "dx statistics"),
+    Row("pull-y", lambda c: replace_standardized(c, c.y), "dx statistics gamma"),
     Row("constants", lambda c: c.t.differentiate(a=0.0, b=0.0), "dx"),
     # -- the gate
     Row("gate-missing", leave_gate, "norm gate"),
