@@ -65,7 +65,7 @@ def normalize_groups(settings: Settings) -> None:
 def refuse_beside_groups(settings: Settings) -> None:
     """Raise `UsageError` if an option is given that `--by` excludes, or not exactly one input file."""
     if settings.answer.stats_output and not settings.given.intersection(AROUND):
-        instead = f"normcli fit {settings.request.norm} … --by {settings.source.by} -o STATS.npz"
+        instead = f"normcli fit {settings.request.norm} … --by {settings.table.by} -o STATS.npz"
         raise UsageError(f"--stats-output is of the whole tensor: {instead} keeps statistics of groups")
     settings.refuse(
         "is of the whole tensor: leave it out beside --by",
