@@ -213,7 +213,7 @@ FORMATS: Mapping[str, FileFormat] = {
     ".tsv": _make_delimited("\t"),
     ".safetensors": FileFormat(
         read=lambda stream, name, key, options: (safetensors.read_safetensors(stream, name, key), None),
-        write=lambda stream, saved: safetensors.write_safetensors(stream, saved.key, saved.values),
+        write=lambda stream, saved: safetensors.write_named(stream, {saved.key: saved.values}, None),
         has_keys=True,
         start=partial(safetensors.start_safetensors, key=nested.TENSOR_KEY),
     ),

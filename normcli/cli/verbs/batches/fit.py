@@ -16,7 +16,7 @@ from normcli.cli.files.conflicting_files import require_unread
 from normcli.cli.files.destination import Destination, collect_fields, print_document
 from normcli.cli.parameters import answer_options, options
 from normcli.cli.parameters.types import parse_shard
-from normcli.cli.verb_commands import CLUSTER, EVALUATION, NamedNorm, Verb
+from normcli.cli.verb_commands import CLUSTER, EVALUATION, OF_ONE_TENSOR, NamedNorm, Verb
 from normcli.errors import DataError, UsageError
 from normcli.language import keep_names
 from normcli.norms.request import Choices
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from normcli.fitting.statistics import Stats
 
 _EMITTED = ("torchvision", "keras", "sklearn", "json")
-
-_OF_ONE_TENSOR = ("--mask", "--lengths", "--fill")
 
 _ANSWER = (
     answer_options.output("Keep the statistics: a stats file, .npz; with -q and no -f, no table is printed."),
@@ -252,7 +250,7 @@ FIT = Verb(
         "a.npy b.npz:x more/ --emit json",
     ),
     refused={
-        _OF_ONE_TENSOR: "they are of one tensor, and these are many; --nan omit leaves out values that are NaN",
+        OF_ONE_TENSOR: "they are of one tensor, and these are many; --nan omit leaves out values that are NaN",
         EVALUATION: "statistics are measured here; normcli apply normalizes with them",
     },
 )

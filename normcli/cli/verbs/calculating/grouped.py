@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from normcli.cli.files.outputs import choose_outputs
 from normcli.cli.files.sources import load_file, load_parameters, require_one_source
-from normcli.cli.verb_commands import AROUND, CLUSTER
+from normcli.cli.verb_commands import AROUND, CLUSTER, OF_ONE_TENSOR
 from normcli.errors import DegenerateError, UsageError
 from normcli.language import keep_names
 from normcli.norms.request import Choices
@@ -69,17 +69,7 @@ def refuse_beside_groups(settings: Settings) -> None:
         raise UsageError(f"--stats-output is of the whole tensor: {instead} keeps statistics of groups")
     settings.refuse(
         "is of the whole tensor: leave it out beside --by",
-        *(
-            *AROUND,
-            "--emit",
-            "--print",
-            "--show",
-            "--residual",
-            "--residual-sum",
-            "--mask",
-            "--lengths",
-            "--fill",
-        ),
+        *(*AROUND, "--emit", "--print", "--show", "--residual", "--residual-sum", *OF_ONE_TENSOR),
         *("--axes", "--keep", "--layout", *CLUSTER),
     )
     if len(settings.source.inputs) != 1:
