@@ -62,7 +62,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from normcli.identifying.faults.case import Case
-    from normcli.identifying.faults.claim import Claim
     from normcli.identifying.models.line_fit import PlainMap
     from normcli.identifying.search.match import Match
 
