@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.checking.check import NORMALIZED
 from normcli.checking.fault import find_fault
 from normcli.errors import NormError
 from normcli.fitting.by_column import find_groups
@@ -112,10 +111,11 @@ def find_other_columns(found: GroupedCheck, others: Sequence[OtherRequest]) -> D
     assert by is not None
     asked = ",".join(by.names)
     requests = [OtherRequest("", found.request), *(one for one in others if "--eps" not in one.option)]
-    for columns, one in itertools.product(_list_groupings(table), requests):
+    for columns in _list_groupings(table):
         other = table._replace(tensor=table.tensor._replace(by=columns))
-        with contextlib.suppress(NormError):
-            if other.compare(one.request).checked.comparisons[NORMALIZED].ok:
+        for one in _list_agreeing(other, requests):
+            compared = other.compare(one.request)
+            if compared.checked.ok and 2 * compared.unjudged[1] <= table.tensor.values.size:
                 names = ",".join(columns.names)
                 cause = f"{norm} differs: rows are grouped by {names}, not by {asked}"
                 shown = (
@@ -124,6 +124,23 @@ def find_other_columns(found: GroupedCheck, others: Sequence[OtherRequest]) -> D
                 remedy = f"normcli {norm} … --by {names} {one.option}".rstrip()
                 return Diagnosis(Kind.NORM, cause, (shown,), remedy=remedy)
     return None
+
+
+def _list_agreeing(table: GroupedTable, requests: Sequence[OtherRequest]) -> Iterator[OtherRequest]:
+    """Yield the requests with which the rows of the largest group agree, if it has three rows or more."""
+    groups = find_groups(table.tensor)
+    places = groups.places[fetch(groups.met)]
+    sizes = np.bincount(places)
+    if sizes.max() < _LEAST_ROWS:
+        return
+    for one in requests:
+        with contextlib.suppress(NormError):
+            if table.judge(one.request, places == sizes.argmax())[-1].ok:
+                yield one
+
+
+_LEAST_ROWS = 3
+"""The fewest rows of the largest group of other columns: of fewer, columns are no groups."""
 
 
 def _list_groupings(table: GroupedTable) -> Iterator[GroupingColumns]:

@@ -165,7 +165,8 @@ def _compare_groups(plan: Plan, match: Match, asked: Question) -> list[OtherChoi
     if plan.request.over is not None:  # a match is of whole groups
         asked_for = find_option("over").format(plan.request.over)
         return [OtherChoice("statistics are over all values", asked_for)]
-    there, own = theirs.grid.canonical, plan.grid.canonical
+    there = theirs.grid.canonical if match.hypothesis is None else match.hypothesis.sample.grid
+    own = plan.grid.canonical
     if there == own:
         return []
     split = there.split
@@ -177,6 +178,8 @@ def _compare_groups(plan: Plan, match: Match, asked: Question) -> list[OtherChoi
                 return [_name_groups(groups, order, plan.grid)]
     if split is not None and not plan.norm.needs_groups:
         return None
+    if split is not None and there != theirs.grid.canonical:
+        return [OtherChoice(f"groups are {split.groups} parts of {layout.name(split.axis)}")]
     return [_name_axes("axes", there.axes, own.axes, layout)]
 
 

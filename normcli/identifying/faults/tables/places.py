@@ -164,7 +164,8 @@ def _transpose(case: Case) -> Iterator[Variant]:
 def _read_memory(case: Case) -> Iterator[Variant]:
     """Yield variants in which memory with channels first is read as channels last, or the reverse.
 
-    It may be misread before the norm, behind it, or on both sides. Nothing for fewer than three axes.
+    It may be misread before the norm, behind it, or on both sides; gamma and beta are those of the channels as
+    they are misread, or as they are. Nothing for fewer than three axes.
     """
     shape = case.plan.grid.merge_shape(case.x.shape)
     rank = len(shape)
@@ -172,12 +173,19 @@ def _read_memory(case: Case) -> Iterator[Variant]:
         return
     first, last = (0, *range(2, rank), 1), (0, rank - 1, *range(1, rank - 1))
     taken = "channels first is read as channels last", "channels last is read as channels first"
-    right = np.broadcast_to(case.right.values, case.x.shape).reshape(shape)
-    for order, words, stored in zip((first, last), taken, taken[::-1], strict=True):
+    one = np.ones([1] * case.x.ndim)
+    bare = replace(case, gamma=one, beta=0.0 * one)
+    ways = [
+        (case, one, 0.0 * one),
+        *([(bare, case.gamma, case.beta)] if case.has_gamma or case.has_beta else []),
+    ]
+    orders = zip((first, last), taken, taken[::-1], strict=True)
+    for (order, words, stored), (norm, gamma, beta) in itertools.product(orders, ways):
         lengths = [shape[axis] for axis in order]
         back = np.argsort(order)
-        result = _normalize(case, case.x.reshape(lengths).transpose(back)).reshape(shape)  # as it is taken for
-        laid = _normalize(case, case.x.reshape(shape).transpose(order)).reshape(lengths)  # as it lies
+        right = np.broadcast_to(norm.right.values, case.x.shape).reshape(shape)
+        result = _normalize(norm, case.x.reshape(lengths).transpose(back)).reshape(shape)  # as it is taken for
+        laid = _normalize(norm, case.x.reshape(shape).transpose(order)).reshape(lengths)  # as it lies
         every = (
             (words, result.transpose(order)),
             (words, right.reshape(lengths).transpose(back)),
@@ -185,7 +193,7 @@ def _read_memory(case: Case) -> Iterator[Variant]:
             (stored, laid.transpose(back)),
         )
         for read, made in every:
-            yield Variant(result=made.reshape(case.x.shape), values={"words": read})
+            yield Variant(result=made.reshape(case.x.shape) * gamma + beta, values={"words": read})
 
 
 def _normalize(case: Case, values: Floats) -> Floats:
