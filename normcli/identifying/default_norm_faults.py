@@ -72,8 +72,8 @@ def add_claims(
     is_open = found.question.gamma is None and found.question.beta is None
     asked = OTHER_NORMS | GAMMAS if is_open else OTHER_NORMS
     is_near = any(float(np.mean(case.differs)) <= _NEARLY_RIGHT for case in list_cases())
-    claims = [claim for claim in claims if not (is_near and _OTHER_AXES in claim.ids)]
-    told = [claim.leave_out(OTHER_NORMS) for claim in claims if not claim.ids <= asked]
+    told = [claim for claim in claims if not (is_near and _OTHER_AXES in claim.ids)]
+    told = [claim.leave_out(OTHER_NORMS) for claim in told if not claim.ids <= asked]
     told = [claim for claim in told if not (is_open and claim.ids & GAMMAS)]
     if not told and in_parts and not found.doubtful and found.plain is None:
         return found._replace(claims=recover_one(list_cases()))

@@ -14,7 +14,9 @@ from normcli.identifying.faults.variant import MOST_SHIFTS, Variant, divide, lab
 from normcli.identifying.models.line_fit import fit_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from normcli.dtypes import Floats
     from normcli.identifying.faults.case import Case
@@ -47,18 +49,34 @@ def _replace(case: Case, gamma: Floats, beta: Floats) -> Iterator[Variant]:
         yield Variant(gamma=gamma, beta=beta, values={"what": "gamma and beta are"})
 
 
-def _roll(case: Case) -> Iterator[Variant]:
-    """Yield the variants whose gamma, beta or both are rolled along an axis, by at most 64 indices.
+def _reorder(case: Case, moves: Callable[[int], Mapping[int, NDArray[np.intp]]]) -> Iterator[Variant]:
+    """Yield the variants whose gamma, beta or both are in other orders along an axis.
 
     A channel axis that is split into groups is one axis here.
+
+    Parameters
+    ----------
+    case : Case
+    moves : callable
+        Returns, for the length of an axis, the orders of its indices by how far they move, 0 for a reversal.
     """
     whole = np.broadcast_shapes(case.gamma.shape, case.beta.shape)
     shape = case.plan.grid.merge_shape(whole)
     own = [np.broadcast_to(p, whole).reshape(shape) for p in (case.gamma, case.beta)]
     for axis, length in enumerate(shape):
-        for shift in list_shifts(length):
-            gamma, beta = (np.roll(p, shift, axis).reshape(whole) for p in own)
-            yield from label(_replace(case, gamma, beta), 1, by=shift)
+        for shift, order in moves(length).items():
+            gamma, beta = (p.take(order, axis).reshape(whole) for p in own)
+            yield from label(_replace(case, gamma, beta), int(shift != 0), by=shift)
+
+
+def _roll(case: Case) -> Iterator[Variant]:
+    """Yield the variants whose gamma, beta or both are rolled along an axis, by at most 64 indices."""
+    return _reorder(case, lambda n: {shift: np.roll(np.arange(n), shift) for shift in list_shifts(n)})
+
+
+def _reverse(case: Case) -> Iterator[Variant]:
+    """Yield the variants whose gamma, beta or both are reversed along an axis."""
+    return _reorder(case, lambda n: {0: np.arange(n)[::-1]} if n > 1 else {})
 
 
 def _round(case: Case, cast: Cast) -> Iterator[Variant]:
@@ -177,9 +195,7 @@ PARAMETERS: Sequence[Row] = (
     Row("affine-beta-first", lambda c: Variant(beta=c.gamma * c.beta), "gamma beta"),
     Row("affine-beta-negated", lambda c: Variant(beta=-c.beta), "beta"),
     Row("affine-beta-doubled", lambda c: Variant(beta=2.0 * c.beta), "beta"),
-    Row("affine-gamma-reversed",
-        lambda c: [one for axis, n in enumerate(c.gamma.shape) if n > 1
-                   for one in _replace(c, np.flip(c.gamma, axis), np.flip(c.beta, axis))]),
+    Row("affine-gamma-reversed", _reverse, "gamma"),
     Row("affine-gamma-rolled", lambda c: [one for one in _roll(c) if one.gamma is not None]),
     Row("affine-beta-rolled", lambda c: [one for one in _roll(c) if one.gamma is None]),
     Row("affine-gamma-permuted", _permute, "gamma"),
