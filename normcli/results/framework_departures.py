@@ -99,7 +99,7 @@ def _find_departing_groups(
       maximum or quantiles have no such sums.
     """
     framework, divisor, dtype = convention.framework, plan.norm.divisor, plan.tensor_dtype
-    wide = np.dtype(np.float32 if is_short_float(dtype) else np.float64)  # as frameworks calculate
+    wide: np.dtype[Any] = np.dtype(np.float32 if is_short_float(dtype) else np.float64)  # as frameworks do
     size, unit = statistics.get(divisor.spread or "", np.zeros(())), get_eps(wide) / 2.0
     if convention.one_pass:
         lost = unit * (statistics["mean"] * statistics["rstd"]) ** 2
