@@ -303,9 +303,8 @@ class ModuleWatch:
         size = x.numel() * x.element_size()
         if most is None or size <= most or plan is None:
             return None
-        whole = [
-            axis for axis in range(x.ndim) if axis not in plan.grid.axes
-        ]  # axes along which each index has groups of its own
+        # The axes along which each index has groups of its own.
+        whole = [axis for axis in range(x.ndim) if axis not in plan.grid.axes]
         if not whole:
             return None
         axis = max(whole, key=lambda axis: x.shape[axis])
