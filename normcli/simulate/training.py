@@ -63,8 +63,6 @@ class Training(NamedTuple):
 
     Parameters
     ----------
-    name : str
-        The norm's name in the table.
     plan : Plan
         The plan for the whole population.
     population : Population
@@ -79,7 +77,6 @@ class Training(NamedTuple):
         The number of the first step with changed values.
     """
 
-    name: str
     plan: Plan
     population: Population
     rule: RunningRule
@@ -165,7 +162,7 @@ def simulate_training(
     change.require_finite()
     whole = calculate(plan, values, effort=effort)
     advance = population.follow(effort, [batch], runs * steps)
-    asked = Training(plan.norm.name, plan, population, rule, (), batch, runs, seed, change, since)
+    asked = Training(plan, population, rule, (), batch, runs, seed, change, since)
     rngs = (np.random.default_rng([seed, one]) for one in range(runs))
     found = [[*_run(asked, steps, whole, rng, advance)] for rng in rngs]
     table = np.array(found).transpose(1, 2, 0)  # axes: step, quantity, run
