@@ -162,7 +162,7 @@ _SCALERS = {
     "iqr": ("RobustScaler", {"center_": "median"}, "with_centering", "with_scaling"),
     "half_range": ("RobustScaler", {"center_": "middle"}, "with_centering", "with_scaling"),
 }
-"""Divisor → scikit-learn's scaler, its statistics by attribute, and its options for centring and scaling or ""."""
+"""Divisor → scikit-learn's scaler, statistics by attribute, options for centring and scaling ("" for none)."""
 
 
 def _emit_sklearn(answer: StatisticsAnswer) -> str:
