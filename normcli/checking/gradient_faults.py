@@ -29,7 +29,6 @@ from normcli.checking.gradient_forms import (
     multiply_slope,
     permute,
     reorder,
-    replace_standardized,
     round_sums,
     sum_otherwise,
     widen_sums,
@@ -64,8 +63,8 @@ ROWS: tuple[Row, ...] = (
     Row("pull-added", lambda c: c.t.differentiate(b=-1.0), "dx"),
     Row("pull-freedom", lambda c: c.t.differentiate(b=c.t.excess), "dx"),
     Row("pull-summed", lambda c: c.t.differentiate(b=c.t.size), "dx"),
-    Row("pull-x", lambda c: replace_standardized(c, c.x), "dx statistics"),
-    Row("pull-y", lambda c: replace_standardized(c, c.y), "dx statistics gamma"),
+    Row("pull-x", lambda c: _replace_standardized(c, c.x), "dx statistics"),
+    Row("pull-y", lambda c: _replace_standardized(c, c.y), "dx statistics gamma"),
     Row("constants", lambda c: c.t.differentiate(a=0.0, b=0.0), "dx"),
     # -- the gate
     Row("gate-missing", leave_gate, "norm gate"),
@@ -134,6 +133,25 @@ ROWS: tuple[Row, ...] = (
 
 ZERO, OVERFLOW, FACTOR, VALUES = "zero", "overflow", "factor", "values"
 """The ids of the faults that are looked for apart from the table."""
+
+
+def _replace_standardized(c: WrongGradient, values: Floats) -> Iterator[tuple[tuple[str, ...], Floats]]:
+    """Yield dx with other values than x̂ in x̂ · mean(dy · gamma · x̂): for both x̂, the first, the second.
+
+    Nothing with running statistics, of which dx has no such term.
+
+    Parameters
+    ----------
+    c : WrongGradient
+    values : ndarray
+        What a kernel has in place of x̂, of as many values as x.
+    """
+    if c.exact.inputs.given is not None:
+        return
+    values, own = values.reshape(c.t.dy.shape), c.t.slope * c.t.divisor * c.t.size
+    for first, second in ((values, values), (values, c.t.xhat), (own, values)):
+        pull = (c.t.g * second).mean(c.t.axes, keepdims=True) * c.t.share
+        yield (), c.t.differentiate(b=0.0) - first * pull / c.t.divisor * c.t.behind
 
 
 def list_factors(actual: Floats, right: Floats, scales: GradientScales) -> Iterator[Wrong]:

@@ -298,25 +298,6 @@ def centre(c: WrongGradient, *, centres: bool) -> Iterator[Detailed]:
         yield from (((), one) for one in (terms, terms._replace(centres=not centres)))
 
 
-def replace_standardized(c: WrongGradient, values: Floats) -> Iterator[Detailed]:
-    """Yield dx with other values than x̂ in x̂ · mean(dy · gamma · x̂): for both x̂, the first, the second.
-
-    Nothing with running statistics, of which dx has no such term.
-
-    Parameters
-    ----------
-    c : WrongGradient
-    values : ndarray
-        What a kernel has in place of x̂, of as many values as x.
-    """
-    if c.exact.inputs.given is not None:
-        return
-    values, own = values.reshape(c.t.dy.shape), c.t.slope * c.t.divisor * c.t.size
-    for first, second in ((values, values), (values, c.t.xhat), (own, values)):
-        pull = (c.t.g * second).mean(c.t.axes, keepdims=True) * c.t.share
-        yield (), c.t.differentiate(b=0.0) - first * pull / c.t.divisor * c.t.behind
-
-
 def exchange(c: WrongGradient) -> Iterator[Detailed]:
     """Yield the gradient of the other parameter: dbeta for dgamma, or dgamma for dbeta, if there is one."""
     other = "dbeta" if c.name == "dgamma" else "dgamma"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import click
@@ -38,54 +39,25 @@ class _Commands(CommandGroup):
             formatter.write_dl(verbs)
 
 
+_FILES = {
+    "batches": ("apply", "fit", "fold", "simulate"),
+    "calculating": ("backward", "draw", "generate"),
+    "judging": ("audit", "check", "doctor", "golden", "identify"),
+    "reference": ("completion", "help", "list_tables"),
+    "teaching": ("compare", "explain", "restore"),
+}
+"""Folder of `normcli.cli.verbs` → its files with verbs."""
+
+_SHARED = {"invert": "apply", "merge": "fit", "norms": "list_tables", "conventions": "list_tables"}
+"""Verb → its file, where that has another name."""
+
+
 def import_verb(name: str) -> Verb:
-    """Import a verb's module and return its record, such as `CHECK`; `ValueError` for an unknown verb."""
-    match name:
-        case "explain":
-            from normcli.cli.verbs.teaching.explain import EXPLAIN as VERB
-        case "compare":
-            from normcli.cli.verbs.teaching.compare import COMPARE as VERB
-        case "draw":
-            from normcli.cli.verbs.calculating.draw import DRAW as VERB
-        case "backward":
-            from normcli.cli.verbs.calculating.backward import BACKWARD as VERB
-        case "restore":
-            from normcli.cli.verbs.teaching.restore import RESTORE as VERB
-        case "check":
-            from normcli.cli.verbs.judging.check import CHECK as VERB
-        case "identify":
-            from normcli.cli.verbs.judging.identify import IDENTIFY as VERB
-        case "audit":
-            from normcli.cli.verbs.judging.audit import AUDIT as VERB
-        case "doctor":
-            from normcli.cli.verbs.judging.doctor import DOCTOR as VERB
-        case "golden":
-            from normcli.cli.verbs.judging.golden import GOLDEN as VERB
-        case "simulate":
-            from normcli.cli.verbs.batches.simulate import SIMULATE as VERB
-        case "fit":
-            from normcli.cli.verbs.batches.fit import FIT as VERB
-        case "merge":
-            from normcli.cli.verbs.batches.fit import MERGE as VERB
-        case "apply":
-            from normcli.cli.verbs.batches.apply import APPLY as VERB
-        case "invert":
-            from normcli.cli.verbs.batches.apply import INVERT as VERB
-        case "fold":
-            from normcli.cli.verbs.batches.fold import FOLD as VERB
-        case "generate":
-            from normcli.cli.verbs.calculating.generate import GENERATE as VERB
-        case "norms":
-            from normcli.cli.verbs.reference.list_tables import NORMS as VERB
-        case "conventions":
-            from normcli.cli.verbs.reference.list_tables import CONVENTIONS as VERB
-        case "completion":
-            from normcli.cli.verbs.reference.completion import COMPLETION as VERB
-        case "help":
-            from normcli.cli.verbs.reference.help import HELP as VERB
-        case _:
-            raise ValueError(name)
-    return VERB
+    """Import a verb's module and return its record, such as `CHECK`; `StopIteration` for an unknown verb."""
+    file = _SHARED.get(name, name)
+    folder = next(folder for folder, files in _FILES.items() if file in files)
+    verb: Verb = getattr(import_module(f"normcli.cli.verbs.{folder}.{file}"), name.upper())
+    return verb
 
 
 @cache

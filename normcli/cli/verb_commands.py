@@ -50,6 +50,7 @@ _TENSORS = {AxesRule.LAST: "--layout NLC --shape 2,4,6", AxesRule.FIRST: "--shap
 _TENSOR = "--shape 2,4,4,4"
 """The tensors of examples in help texts: by the norm's rule for axes; `_TENSOR` for all other rules."""
 
+OF_ONE_TENSOR = ("--mask", "--lengths", "--fill")
 SELECTION = ("--mask", "--lengths", "--nan", "--fill")
 EVALUATION = ("--eval", "--running-mean", "--running-var", "--state")
 TRAINING = ("--momentum", "--momentum-of", "--running-ddof", "--lock-timeout")

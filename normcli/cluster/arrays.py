@@ -87,7 +87,14 @@ def use_statistics(use: Use, x: Any, *, inverts: bool) -> Any:
 def _use(block: BlockUse | BlockNorm, x: Any) -> Any:
     """Return a lazy dask array: the result of `block` for each block of x, rechunked to what it needs."""
     plan = block.plan(x.dtype)
-    return _map(_join_groups(block, x, plan), plan.choose_output_dtype(x.dtype), block.run)
+    dtype = plan.choose_output_dtype(x.dtype)
+
+    def run(values: NDArray[Any], block_info: Any = None) -> NDArray[Any]:
+        box = tuple(slice(start, stop) for start, stop in block_info[0]["array-location"])
+        return block.run(box, values, __version__)
+
+    joined, empty = _join_groups(block, x, plan), np.empty((0,) * x.ndim, dtype)
+    return dask.array.map_blocks(run, joined, dtype=dtype, meta=empty)
 
 
 class LazyResult(Result):
@@ -254,20 +261,6 @@ def check_array(
     tasks = [run(check, *of, __version__) for of in zip(boxes, blocks, held, strict=True)]
     found = check.join(plan, theirs.dtype, zip(boxes, dask.compute(*tasks), strict=True))
     return plan, {name: plan.fit_parameter(name, values) for name, values in affine.items()}, found
-
-
-def _map(x: Any, dtype: np.dtype[Any], run: Any) -> Any:
-    """Return a lazy dask array of the results of `run` for each block, of the same shape and with this dtype.
-
-    `run` takes the block's slices in the array (`Box`), its values, and the version of normcli.
-    """
-
-    def work_on(values: NDArray[Any], block_info: Any = None) -> NDArray[Any]:
-        box = tuple(slice(start, stop) for start, stop in block_info[0]["array-location"])
-        block: NDArray[Any] = run(box, values, __version__)
-        return block
-
-    return dask.array.map_blocks(work_on, x, dtype=dtype, meta=np.empty((0,) * x.ndim, dtype))
 
 
 def _join_groups(block: BlockUse | BlockNorm, x: Any, plan: Plan) -> Any:

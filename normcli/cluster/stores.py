@@ -162,13 +162,9 @@ def fit_files(session: Session, request: Request, named: Sequence[Named], policy
 
     def survey_all(survey: Survey, sources: Sequence[Named]) -> list[Surveyed | str]:
         require_sums(survey.subject)
-        return run_each(session, partial(_survey, survey), sources)
+        return run_each(session, partial(survey.survey, effort=ALONE), sources)
 
     return fit(request, named, policy, ALONE, survey_all)
-
-
-def _survey(survey: Survey, source: Named) -> Surveyed | str:
-    return survey.survey(source, ALONE)
 
 
 BLOCK = 1 << 24

@@ -96,20 +96,19 @@ def add_parts(subject: Subject, shape: tuple[int, ...], parts: Iterable[Part]) -
     """
     plan = _plan_whole(subject, shape)
     batch = plan.grid.layout.batch or 0
-    total: Part | None = None
-    slabs: dict[tuple[int, int], Part] = {}
+    slabs: dict[tuple[int, int] | None, Part] = {}
     for part in parts:
-        if part.apart:
-            samples = part.box[batch]
-            key = samples.start, samples.stop
-            slabs[key] = _add(slabs[key], part) if key in slabs else _copy(part)
-        else:
-            total = _copy(part) if total is None else _add(total, part)
-    for part in slabs.values():
-        found = _close_samples(subject, plan, part)
-        total = found if total is None else _add(total, found)
-    if total is None:
+        samples = part.box[batch]
+        key = (samples.start, samples.stop) if part.apart else None
+        if key in slabs:
+            slabs[key].sums.merge(part.sums)
+        else:  # a copy, as a task that is run again needs the old sums
+            slabs[key] = part._replace(sums=part.sums.copy())
+    if not slabs:
         raise DataError("there is no block to fit")
+    total, *others = (_close_samples(subject, plan, part) if part.apart else part for part in slabs.values())
+    for part in others:
+        total.sums.merge(part.sums)
     every = tuple(
         slice(0, length) if axis in plan.grid.axes else cut
         for axis, (length, cut) in enumerate(zip(shape, total.box, strict=True))
@@ -203,16 +202,6 @@ def holds_apart(subject: Subject, shape: tuple[int, ...], box: Box) -> bool:
     return has_images(plan) and not all(
         box[axis] == slice(0, grid.shape[axis]) for axis in grid.axes if axis != grid.layout.batch
     )
-
-
-def _copy(part: Part) -> Part:
-    """Return a part with its own arrays: parts are added to it, and a task that is run again needs the old."""
-    return part._replace(sums=part.sums.copy())
-
-
-def _add(first: Part, other: Part) -> Part:
-    first.sums.merge(other.sums)
-    return first
 
 
 def _close_samples(subject: Subject, whole: Plan, part: Part) -> Part:

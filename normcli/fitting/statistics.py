@@ -283,14 +283,10 @@ def _arrange(stats: Stats, wanted: tuple[str, ...] | None, name: str) -> Stats:
     names, grid = stats.subject.columns, stats.subject.plan(1).grid
     if wanted is None or names is None or names == wanted:
         return stats
-    last = len(grid.shape) - 1
-    if sorted(names) != sorted(wanted) or len(set(names)) < len(names) or last not in grid.kept or grid.groups:
+    has_own = len(grid.shape) - 1 in grid.kept and grid.groups is None
+    if sorted(names) != sorted(wanted) or len(set(names)) < len(names) or not has_own:
         raise DataError(f"{name} is of the columns {', '.join(names)}, not of {', '.join(wanted)}")
-    order = [names.index(column) for column in wanted]
-    groups = (
-        np.arange(grid.group_count).reshape(grid.stats_shape).take(order, grid.kept.index(last)).reshape(-1)
-    )
-    return stats.take(groups, stats.subject._replace(columns=wanted))
+    return stats.take_columns(wanted)
 
 
 def _format_choice(value: Any) -> str:

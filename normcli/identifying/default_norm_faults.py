@@ -5,12 +5,16 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from normcli.checking.ulp import choose_counting_dtype
+from normcli.dtypes import get_eps
 from normcli.engine.inputs import Inputs
 from normcli.errors import NormError
 from normcli.identifying.faults.claim import GAMMAS, OTHER_NORMS, keep_first
 from normcli.identifying.faults.fault_search import claims_of_places, open_cases, recover_one
 from normcli.identifying.faults.joint_search import open_joints, recover
+from normcli.identifying.faults.variant import NEAR
 from normcli.identifying.models.known_maps import find_untrained_eps
 from normcli.identifying.search.match_names import lay_out
 from normcli.norms.divisors import Measurement
@@ -166,3 +170,17 @@ def _list_requests(
 
 _RANKS = range(3, 13)
 """The ranks whose last axis may be the channel, where no layout says so."""
+
+
+def shows_count(case: Case, claim: Claim) -> bool:
+    """Return True if a claim's fitted count, in place of n, is likelier than a gamma: divisors within 2 %.
+
+    False where values of y are too coarse to tell a count from the next: then any factor is near a count.
+    """
+    if claim.fault.id != "stats-count" or not claim.numbers or case.count * get_eps(case.dtype) > _OF_A_COUNT:
+        return False
+    return abs(float(np.median(case.used.divisor / case.divisor)) - 1.0) <= NEAR
+
+
+_OF_A_COUNT = 2.0**-8
+"""The most that the machine epsilon of y may be, as a part of one count of a group's values."""

@@ -14,10 +14,10 @@ import numpy as np
 
 from normcli.checking.half_precision import find_saved_dtype
 from normcli.checking.ulp import choose_counting_dtype
-from normcli.dtypes import get_eps, is_half
+from normcli.dtypes import is_half
 from normcli.identifying.attempts import Candidate
 from normcli.identifying.confirmation import Confirmation
-from normcli.identifying.default_norm_faults import add_claims, list_subjects
+from normcli.identifying.default_norm_faults import add_claims, list_subjects, shows_count
 from normcli.identifying.faults.case_sampling import choose_case_eps, goes_with_x
 from normcli.identifying.faults.claim import REQUESTS, SCALERS
 from normcli.identifying.faults.fault_search import (
@@ -29,7 +29,7 @@ from normcli.identifying.faults.fault_search import (
     shows_nothing,
 )
 from normcli.identifying.faults.joint_search import open_joints, recover
-from normcli.identifying.faults.variant import NEAR, REGION_IDS
+from normcli.identifying.faults.variant import REGION_IDS
 from normcli.identifying.models.known_maps import SPECTRAL, WEIGHT, name_constants, name_map, read_evaluation
 from normcli.identifying.models.map_search import (
     SampledBlock,
@@ -51,8 +51,8 @@ from normcli.identifying.reproduction import hold_against_all, list_candidates, 
 from normcli.identifying.sampling import MOST_SAMPLED
 from normcli.identifying.search.affine_step import ESTIMATED, choose_usual, enumerate_affine_steps
 from normcli.identifying.search.groups import find_orders, put_in_order
-from normcli.identifying.search.match import Scope, drop_shorter, rank_matches
-from normcli.identifying.search.norm_search import Search
+from normcli.identifying.search.match import Scope, rank_matches
+from normcli.identifying.search.norm_search import Search, drop_shorter
 from normcli.identifying.search.samples import Samples
 from normcli.norms.layout import make_layout
 from normcli.tensors.mapped import fetch, require_unchanged
@@ -62,7 +62,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from normcli.identifying.faults.case import Case
-    from normcli.identifying.faults.claim import Claim
     from normcli.identifying.models.line_fit import PlainMap
     from normcli.identifying.search.match import Match
 
@@ -171,27 +170,13 @@ def _check_subject(question: Question) -> Identification | None:
         matches = found.matches
         if claims[0].fault.id == "stats-count":  # which is likelier than an eps that was fitted
             matches = tuple(one for one in matches if one.is_usual or not one.eps)
-        if _shows_count(cases[0], claims[0]):
+        if shows_count(cases[0], claims[0]):
             matches = tuple(one for one in matches if one.affine != ESTIMATED and one.equal == 1.0)
         if any(is_grouped or match.norm == subject.plan.norm.name for match in matches):
             return found._replace(claims=claims)
     if claims or is_constant:
         return Identification(question, (), reason=None if claims else CONSTANT_GROUPS, claims=claims)
     return None
-
-
-def _shows_count(case: Case, claim: Claim) -> bool:
-    """Return True if a claim's fitted count, in place of n, is likelier than a gamma: divisors within 2 %.
-
-    False where values of y are too coarse to tell a count from the next: then any factor is near a count.
-    """
-    if claim.fault.id != "stats-count" or not claim.numbers or case.count * get_eps(case.dtype) > _OF_A_COUNT:
-        return False
-    return abs(float(np.median(case.used.divisor / case.divisor)) - 1.0) <= NEAR
-
-
-_OF_A_COUNT = 2.0**-8
-"""The most that the machine epsilon of y may be, as a part of one count of a group's values."""
 
 
 def _identify(question: Question, norm: str | None, list_cases: Callable[[], Sequence[Case]]) -> Identification:
@@ -240,9 +225,8 @@ def _identify(question: Question, norm: str | None, list_cases: Callable[[], Seq
     if matches:
         named = _confirm(blank._replace(matches=matches, doubtful=()), samples)
     else:
-        claims: tuple[Claim, ...] = ()
-        if not doubtful and plain is None and question.subject is None:
-            claims = add_claims(blank, list_cases, in_parts=False).claims
+        is_open = not doubtful and plain is None and question.subject is None
+        claims = add_claims(blank, list_cases, in_parts=False).claims if is_open else ()
         if claims and claims[0].fault.id not in SCALERS:
             return blank._replace(claims=claims)
         named = _find_others(blank, samples, search)

@@ -24,12 +24,14 @@ from normcli.tensors.held_files import Opened
 from normcli.tensors.mapped import Mapped
 from normcli.tensors.spool import spool
 from normcli.tensors.tables.column_choice import UNNAMED, find_grouping, list_names
-from normcli.tensors.tables.tables import AS_FOUND, FileTable
+from normcli.tensors.tables.table_options import AS_FOUND
+from normcli.tensors.tables.tables import FileTable
 from normcli.tensors.tables.text_columns import doubt_identifiers
 from normcli.tensors.tensor import STANDARD_STREAM, GroupingColumns, Tensor, find_place
 
 if TYPE_CHECKING:
-    from normcli.tensors.tables.tables import TableOptions, TextRows
+    from normcli.tensors.tables.table_options import TableOptions
+    from normcli.tensors.tables.tables import TextRows
 
 STANDARD_INPUT_NAME = "standard input"
 

@@ -17,7 +17,7 @@ from normcli.tensors.formats.file_formats import FORMATS
 from normcli.tensors.formats.npz import find_arrays, read_npz
 from normcli.tensors.formats.safetensors import list_names, read_safetensors
 from normcli.tensors.held_files import open_regular
-from normcli.tensors.tables.tables import AS_FOUND
+from normcli.tensors.tables.table_options import AS_FOUND
 from normcli.tensors.tensor import STANDARD_STREAM, find_place
 from normcli.tuples import NamedTuple
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.tensors.tables.tables import TableOptions
+    from normcli.tensors.tables.table_options import TableOptions
     from normcli.tensors.tensor import Tensor
 
 

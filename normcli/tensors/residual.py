@@ -53,54 +53,44 @@ class Addends(NamedTuple):
         return dtype.name if self.kind is ResidualSum.EXACT and is_short_float(dtype) else None
 
     def add(self) -> NDArray[Any]:
-        """Return the sum of both arrays, as `add_residual` does, with its exceptions."""
-        return add_residual(*self)
+        """Return x + residual: each sum rounded once to the dtype that frameworks give it, or exact.
 
+        If either lies in a file, a sum of 8 MiB or more lies in a temporary file.
 
-def add_residual(
-    values: NDArray[Any], residual: NDArray[Any], kind: ResidualSum = ResidualSum.ROUNDED
-) -> NDArray[Any]:
-    """Return x + residual: each sum rounded once to the dtype that frameworks give it, or exact.
+        Returns
+        -------
+        ndarray
+            The sum. Its dtype is the wider float dtype of the two (float32 if one is float16 and the other
+            bfloat16, as in torch and JAX), or the only float dtype, or int64 without floats; float64 for exact
+            sums of floats.
 
-    Parameters
-    ----------
-    values, residual : ndarray
-        Two arrays of the same shape. If either lies in a file, a sum of 8 MiB or more lies in a temporary file.
-    kind : ResidualSum
+        Raises
+        ------
+        DataError
+            If the shapes differ, a sum of integers is beyond int64, or float64 does not hold a sum that is to
+            be exact; or the temporary folder has no room.
 
-    Returns
-    -------
-    ndarray
-        The sum. Its dtype is the wider float dtype of the two (float32 if one is float16 and the other
-        bfloat16, as in torch and JAX), or the only float dtype, or int64 without floats; float64 for exact sums
-        of floats.
-
-    Raises
-    ------
-    DataError
-        If the shapes differ, a sum of integers is beyond int64, or float64 does not hold a sum that is to be
-        exact; or the temporary folder has no room.
-
-    Examples
-    --------
-    >>> add_residual(np.array([1.0, 2048.0], "f2"), np.array([2.0, 1.0], "f2")).tolist()
-    [3.0, 2048.0]
-    >>> add_residual(np.array([1.0, 2048.0], "f2"), np.array([2.0, 1.0], "f2"), ResidualSum.EXACT).tolist()
-    [3.0, 2049.0]
-    """
-    if values.shape != residual.shape:
-        raise DataError(f"the residual has the shape {residual.shape}, and not that of x, {values.shape}")
-    dtype, add = find_sum_dtype(values.dtype, residual.dtype), _add
-    if kind is ResidualSum.EXACT and is_float(dtype):
-        dtype, add = np.dtype(np.float64), _add_exactly
-    in_file = any(isinstance(array, np.memmap) for array in (values, residual))
-    total = make_scratch(values.shape, dtype) if in_file else np.empty(values.shape, dtype)
-    flat, start = total.reshape(-1), 0
-    for x, other in zip(iterate_pieces(values), iterate_pieces(residual), strict=True):
-        flat[start : start + x.size] = add(x, other, dtype)
-        start += x.size
-        forget(total)
-    return total
+        Examples
+        --------
+        >>> Addends(np.array([1.0, 2048.0], "f2"), np.array([2.0, 1.0], "f2")).add().tolist()
+        [3.0, 2048.0]
+        >>> Addends(np.array([1.0, 2048.0], "f2"), np.array([2.0, 1.0], "f2"), ResidualSum.EXACT).add().tolist()
+        [3.0, 2049.0]
+        """
+        values, residual, kind = self
+        if values.shape != residual.shape:
+            raise DataError(f"the residual has the shape {residual.shape}, and not that of x, {values.shape}")
+        dtype, add = find_sum_dtype(values.dtype, residual.dtype), _add
+        if kind is ResidualSum.EXACT and is_float(dtype):
+            dtype, add = np.dtype(np.float64), _add_exactly
+        in_file = any(isinstance(array, np.memmap) for array in (values, residual))
+        total = make_scratch(values.shape, dtype) if in_file else np.empty(values.shape, dtype)
+        flat, start = total.reshape(-1), 0
+        for x, other in zip(iterate_pieces(values), iterate_pieces(residual), strict=True):
+            flat[start : start + x.size] = add(x, other, dtype)
+            start += x.size
+            forget(total)
+        return total
 
 
 def find_sum_dtype(first: np.dtype[Any], second: np.dtype[Any]) -> np.dtype[Any]:
@@ -127,9 +117,9 @@ def _add(x: NDArray[Any], other: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[
     if dtype.kind != "i":
         with np.errstate(over="ignore", invalid="ignore"):  # infinities, as in frameworks
             return np.asarray(x.astype(dtype) + other.astype(dtype))
-    exact = x.astype(object) + other.astype(object) if _may_overflow(x, other) else None
-    if exact is None:
+    if not _may_overflow(x, other):
         return np.asarray(x.astype(np.int64) + other.astype(np.int64))
+    exact = x.astype(object) + other.astype(object)
     if max(exact) > _MOST_INTEGER.max or min(exact) < _MOST_INTEGER.min:
         raise DataError("x + residual holds a sum that is beyond int64")
     return np.asarray(exact.astype(np.int64))

@@ -155,7 +155,7 @@ def make_scratch(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 class Collected:
-    """A context manager that joins blocks of values: in memory, or in a temporary file from 8 MiB on.
+    """A context manager that joins blocks of values: in memory, or in a temporary file beyond 8 MiB.
 
     In the `with` block, `add` is called for each block of values and `finish` once, at the end. The array that
     `finish` returned can still be read after the `with` block.
@@ -167,46 +167,39 @@ class Collected:
     """
 
     def __init__(self, name: str) -> None:
+        import tempfile
+
         self._name = name
-        self._blocks: list[NDArray[Any]] = []
-        self._size = 0
-        self._stream: BinaryIO | None = None
+        self._stream = tempfile.SpooledTemporaryFile(SMALLEST_SCRATCH)  # noqa: SIM115  # closed by `__exit__`
 
     def __enter__(self) -> Collected:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._stream is not None:
-            self._stream.close()
+        self._stream.close()
 
     def add(self, block: NDArray[Any]) -> None:
-        """Append a block of values. A contiguous one is not copied, and must not be changed before `finish`.
+        """Append a block of values.
 
         Raises
         ------
         DataError
             If the temporary folder has no room.
         """
-        self._blocks.append(np.ascontiguousarray(block))
-        self._size += block.nbytes
-        if self._size >= SMALLEST_SCRATCH:
-            with _explain(self._name):
-                self._stream = self._stream or open_temporary()
-                self._stream.writelines(stored.data for stored in self._blocks)
-            self._blocks.clear()
-            self._size = 0
+        with _explain(self._name):
+            self._stream.write(np.ascontiguousarray(block).data)
 
     def finish(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
         """Return the values of all blocks, in order, as one array.
 
-        From 8 MiB on, the array is a read-only map of the temporary file.
+        Beyond 8 MiB, the array is a read-only map of the temporary file.
 
         Parameters
         ----------
         shape : tuple of int
             The array's shape; one length may be -1, which stands for as many as there are.
         dtype : numpy.dtype
-            The dtype of the blocks; if no block was added, that of the empty array.
+            The dtype of the blocks.
 
         Raises
         ------
@@ -215,17 +208,18 @@ class Collected:
         ValueError
             If the shape has another number of values.
         """
-        if self._stream is None:
-            joined = np.concatenate(self._blocks) if self._blocks else np.empty(0, dtype)
-            return joined.reshape(shape)
         with _explain(self._name):
-            self._stream.writelines(stored.data for stored in self._blocks)
             self._stream.flush()
-        count = self._stream.tell() // dtype.itemsize
-        lengths = tuple(count // abs(math.prod(shape)) if n < 0 else n for n in shape)
-        scratch = mapped.Region(dtype, lengths).map(self._stream)
-        scratch.temporary = True
-        return scratch
+        size = self._stream.tell()
+        lengths = tuple(size // dtype.itemsize // abs(math.prod(shape)) if n < 0 else n for n in shape)
+        if size > SMALLEST_SCRATCH:
+            scratch = mapped.Region(dtype, lengths).map(cast("BinaryIO", self._stream))
+            scratch.temporary = True
+            return scratch
+        values = np.empty(lengths, dtype)
+        self._stream.seek(0)
+        self._stream.readinto(values.data)
+        return values
 
 
 def open_temporary() -> BinaryIO:

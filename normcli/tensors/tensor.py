@@ -184,8 +184,6 @@ _MOST_NAMED = 8
 _SPECIFICATION = r"(?is)(.+?(\.zarr|\.h5|\.hdf5|\.nc))(?::(.+)|/*)"
 """`STORE` or `STORE:ARRAY`."""
 
-_KIND_OF = {".zarr": "zarr", ".h5": "hdf5", ".hdf5": "hdf5", ".nc": "hdf5"}
-
 
 class Place(NamedTuple):
     """The path of a Zarr or HDF5 store, and the name of an array in it.
@@ -207,7 +205,7 @@ class Place(NamedTuple):
     @property
     def is_zarr(self) -> bool:
         """Whether the store is Zarr (and not HDF5)."""
-        return _KIND_OF[self.suffix] == "zarr"
+        return self.suffix == ".zarr"
 
     @property
     def is_remote(self) -> bool:

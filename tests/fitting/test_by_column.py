@@ -23,7 +23,7 @@ from normcli.fitting.use import Use, use_stats
 from normcli.norms.request import Request
 from normcli.tensors.files import load as load_tensor
 from normcli.tensors.many import name_tensors
-from normcli.tensors.tables.tables import TableOptions
+from normcli.tensors.tables.table_options import TableOptions
 from normcli.tensors.tensor import GroupingColumns, Tensor
 
 NORMS = ["zscore", "minmax", "maxabs", "midrange", "robust"]

@@ -14,7 +14,8 @@ from normcli.errors import DataError
 from normcli.tensors.tables import arrow, delimited
 from normcli.tensors.tables.delimited import Lines
 from normcli.tensors.tables.delimited_writing import to_cell, write_delimited
-from normcli.tensors.tables.tables import TableOptions, TextError
+from normcli.tensors.tables.table_options import TableOptions
+from normcli.tensors.tables.tables import TextError
 
 pytest.importorskip("pyarrow")
 

@@ -11,7 +11,7 @@ from normcli.tensors.tables.delimited import Lines, read_delimited
 from normcli.tensors.tables.delimited_writing import write_delimited
 from normcli.tensors.tables.line_records import find_delimiter
 from normcli.tensors.tables.numerals import MISSING
-from normcli.tensors.tables.tables import TableOptions
+from normcli.tensors.tables.table_options import TableOptions
 from tests.marks import sampled
 
 

@@ -15,7 +15,7 @@ from normcli.tensors.tables.json_records import (
     write_lists,
     write_records,
 )
-from normcli.tensors.tables.tables import TableOptions
+from normcli.tensors.tables.table_options import TableOptions
 
 NAN = np.nan
 

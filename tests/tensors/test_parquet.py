@@ -13,7 +13,7 @@ from normcli.tensors.files import load
 from normcli.tensors.formats.file_formats import FORMATS, Saved
 from normcli.tensors.tables import parquet as module
 from normcli.tensors.tables import parquet_writing
-from normcli.tensors.tables.tables import TableOptions
+from normcli.tensors.tables.table_options import TableOptions
 
 pyarrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")

@@ -9,7 +9,7 @@ import pytest
 from normcli import NORMS, normalize
 from normcli.errors import DataError, UsageError
 from normcli.tensors import spool
-from normcli.tensors.residual import ResidualSum, add_residual, find_sum_dtype
+from normcli.tensors.residual import Addends, ResidualSum, find_sum_dtype
 from tests.conftest import save
 
 
@@ -34,7 +34,7 @@ def test_sums_have_the_dtype_that_frameworks_give_them(first, second, expected):
 def test_each_sum_is_rounded_once(dtype, rng):
     x, other = (rng.normal(size=(50, 40)).astype(dtype) for _ in range(2))
     exact = x.astype(np.float64) + other.astype(np.float64)
-    assert add_residual(x, other).tobytes() == exact.astype(dtype).tobytes()
+    assert Addends(x, other).add().tobytes() == exact.astype(dtype).tobytes()
 
 
 @pytest.mark.peers
@@ -43,16 +43,16 @@ def test_torch_adds_alike(rng):
     for first, second in (("float16", "float16"), ("float16", "float32"), ("int64", "float32")):
         x, other = (np.round(rng.normal(size=99) * 8).astype(dtype) for dtype in (first, second))
         made = torch.from_numpy(x) + torch.from_numpy(other)
-        np.testing.assert_array_equal(add_residual(x, other), made.numpy(), strict=True)
+        np.testing.assert_array_equal(Addends(x, other).add(), made.numpy(), strict=True)
 
 
 @pytest.mark.parametrize("how", ResidualSum)
 def test_integers_are_summed_exactly(how):
     large = np.array([2**62, 100], "i8")
-    assert add_residual(large, large - 1, how).tolist() == [2**63 - 1, 199]
-    assert add_residual(np.array([100], "i1"), np.array([100], "i1"), how).tolist() == [200]
+    assert Addends(large, large - 1, how).add().tolist() == [2**63 - 1, 199]
+    assert Addends(np.array([100], "i1"), np.array([100], "i1"), how).add().tolist() == [200]
     with pytest.raises(DataError, match="beyond int64"):
-        add_residual(large, large, how)
+        Addends(large, large, how).add()
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", ml_dtypes.bfloat16])
@@ -74,7 +74,7 @@ def test_a_sum_that_float64_does_not_hold_is_refused(x, other):
 
 def test_exact_sums_leave_what_is_not_finite_as_it_is():
     values, other = np.array([np.inf, np.nan, 1.0]), np.array([1.0, 2.0, 0.5])
-    np.testing.assert_array_equal(add_residual(values, other, ResidualSum.EXACT), [np.inf, np.nan, 1.5])
+    np.testing.assert_array_equal(Addends(values, other, ResidualSum.EXACT).add(), [np.inf, np.nan, 1.5])
 
 
 def test_how_a_sum_is_made_needs_a_residual_and_a_word_that_is_known():

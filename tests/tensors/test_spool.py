@@ -11,7 +11,7 @@ from normcli.errors import DataError
 from normcli.tensors.files import _load_stream
 from normcli.tensors.mapped import Mapped, Region
 from normcli.tensors.spool import spool
-from normcli.tensors.tables.tables import AS_FOUND
+from normcli.tensors.tables.table_options import AS_FOUND
 
 
 @pytest.fixture

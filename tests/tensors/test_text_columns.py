@@ -5,7 +5,7 @@ import pytest
 
 from normcli.errors import DataError
 from normcli.tensors.tables.delimited import read_delimited
-from normcli.tensors.tables.tables import TableOptions
+from normcli.tensors.tables.table_options import TableOptions
 from normcli.tensors.tables.text_columns import _CellsSeen, doubt_identifiers
 
 BOTH = "--thousands , reads such numbers, --decimal , reads"

@@ -75,8 +75,8 @@ def require_one_source(settings: Settings) -> None:
         raise UsageError(
             f"{len(source.inputs)} files are given ({', '.join(source.inputs)}); one tensor is taken"
         )
-    if not source.inputs and source.describes_table:
-        source.table().refuse("a generated tensor" if source.data is None else "--data")
+    if not source.inputs:
+        settings.table.refuse("a generated tensor" if source.data is None else "--data")
     if source.shape is not None:
         return
     draws = settings.parameters.affine_seed is not None
@@ -131,7 +131,7 @@ def load_actual(name: str, settings: Settings, columns: tuple[str, ...] | None) 
     """
     from normcli.tensors.files import load, split_key
 
-    table = settings.source.table()
+    table = settings.table
     try:
         if split_key(name)[1] is not None:
             table = table._replace(columns=None, exclude=None)
@@ -145,7 +145,7 @@ def load_file(name: str, settings: Settings) -> Tensor:
     """Return the tensor of a file; remarks on reading go to stderr once the command has succeeded."""
     from normcli.tensors.files import load
 
-    return _note_remarks(load(name, settings.source.table()), settings)
+    return _note_remarks(load(name, settings.table), settings)
 
 
 def _note_remarks(tensor: Tensor, settings: Settings) -> Tensor:

@@ -24,6 +24,7 @@ from normcli.quantizing.formats import FORMATS as FORMATS_OF_CODES
 from normcli.quantizing.formats import ScaleRounding
 from normcli.tensors.held_files import StoreRules, Stores
 from normcli.tensors.random.recipe import DISTRIBUTIONS, RNGS
+from normcli.tensors.tables.line_records import find_delimiter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -91,6 +92,10 @@ def _choose_rule(name: str) -> Callable[[click.Context, click.Parameter, bool], 
     return choose
 
 
+def _read_header(ctx: click.Context, param: click.Parameter, word: str | None) -> bool | None:
+    return None if word is None else word == "yes"
+
+
 TABLE_INPUT: tuple[Option, ...] = (
     option(
         "--columns", metavar="NAME,…",
@@ -98,7 +103,7 @@ TABLE_INPUT: tuple[Option, ...] = (
     ),
     option("--exclude", metavar="NAME,…", help="Of a table: the columns to leave out; they pass through."),
     option(
-        "--delimiter", metavar="NAME",
+        "--delimiter", type=find_delimiter, metavar="NAME",
         help="Between the cells of a table: comma, semicolon, tab, bar or any character. [default: guessed]",
     ),
     option("--decimal", type=click.Choice((".", ",")), help="The decimal point of a table. [default: .]"),
@@ -107,7 +112,7 @@ TABLE_INPUT: tuple[Option, ...] = (
         help="What stands between the thousands of a table's numbers. [default: guessed]",
     ),
     option(
-        "--header", type=click.Choice(("yes", "no")),
+        "--header", type=click.Choice(("yes", "no")), callback=_read_header,
         help="Whether a table's first row is names. [default: if no cell is a number, nor all missing]",
     ),
     option(

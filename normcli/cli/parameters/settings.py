@@ -15,6 +15,7 @@ from normcli.norms.options import NAMES
 from normcli.norms.request import Request
 from normcli.printable import format_count, make_printable
 from normcli.tensors.held_files import Stores
+from normcli.tensors.tables.table_options import TableOptions
 from normcli.tensors.tensor import find_place
 from normcli.tuples import NamedTuple
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from normcli.cli.progress import Watcher
     from normcli.documents.document import View
     from normcli.engine.walk import Effort
-    from normcli.tensors.tables.tables import TableOptions
 
 
 _MOST_NOTES = 3
@@ -36,11 +36,7 @@ NOTES = "normcli.notes"
 
 
 class SourceOptions(NamedTuple):
-    """The options for the source of the input; a field is None if its option is not given.
-
-    `wanted` is no option of the command line: it has the names of columns that a table must have, in the order
-    in which they are put.
-    """
+    """The options for the source of the input; a field is None if its option is not given."""
 
     inputs: tuple[str, ...] = ()
     data: str | None = None
@@ -54,36 +50,6 @@ class SourceOptions(NamedTuple):
     rng: str | None = None
     skip: int | None = None
     dtype: str | None = None
-    columns: str | None = None
-    exclude: str | None = None
-    delimiter: str | None = None
-    decimal: str | None = None
-    thousands: str | None = None
-    header: str | None = None
-    wanted: tuple[str, ...] | None = None
-    by: str | None = None
-
-    @property
-    def describes_table(self) -> bool:
-        """Whether an option for reading tables is given."""
-        named = ("columns", "exclude", "delimiter", "decimal", "thousands", "header", "wanted")
-        return any(getattr(self, name) is not None for name in named)
-
-    def table(self) -> TableOptions:
-        """Return the options for reading tables as a `TableOptions`."""
-        from normcli.tensors.tables.line_records import find_delimiter
-        from normcli.tensors.tables.tables import TableOptions
-
-        return TableOptions(
-            columns=self.columns,
-            exclude=self.exclude,
-            delimiter=None if self.delimiter is None else find_delimiter(self.delimiter),
-            decimal=self.decimal or ".",
-            thousands=self.thousands,
-            header=None if self.header is None else self.header == "yes",
-            wanted=self.wanted,
-            by=self.by,
-        )
 
 
 class SurroundingOptions(NamedTuple):
@@ -246,6 +212,7 @@ class Settings(NamedTuple):
     request : Request
         The norm by the name that the caller used, and its options; the name is "" for verbs that take no norm.
     source : SourceOptions
+    table : TableOptions
     around : SurroundingOptions
     quantizing : QuantizingOptions
     parameters : ParameterOptions
@@ -260,6 +227,7 @@ class Settings(NamedTuple):
 
     request: Request
     source: SourceOptions
+    table: TableOptions
     around: SurroundingOptions
     quantizing: QuantizingOptions
     parameters: ParameterOptions
@@ -278,12 +246,12 @@ class Settings(NamedTuple):
 
     def want(self, columns: tuple[str, ...] | None) -> Settings:
         """Return settings in which the input table's columns are to come in this order; None for any order."""
-        return self._replace(source=self.source._replace(wanted=columns))
+        return self._replace(table=self.table._replace(wanted=columns))
 
 
 _KINDS = (
-    SourceOptions, SurroundingOptions, QuantizingOptions, ParameterOptions, RunningOptions, TrainingOptions,
-    SelectionOptions, AnswerOptions, RunOptions,
+    SourceOptions, TableOptions, SurroundingOptions, QuantizingOptions, ParameterOptions, RunningOptions,
+    TrainingOptions, SelectionOptions, AnswerOptions, RunOptions,
 )  # fmt: skip
 """The records of `Settings` behind the request, in their order."""
 
@@ -307,7 +275,7 @@ def parse_settings(
 ) -> tuple[Settings, dict[str, Any]]:
     """Return click's values as `Settings`, and the values of the verb's own options by name.
 
-    A field of a record keeps its default where the verb has no such option.
+    A field of a record keeps its default where its option is not given, or the verb has none.
 
     Parameters
     ----------
@@ -326,7 +294,7 @@ def parse_settings(
     _require_store(values)
     values = {**values, "inputs": (*values.get("files", ()), *values.get("inputs", ()))}
     records: list[Any] = [
-        kind(**{name: values[name] for name in kind._fields if name in values}) for kind in _KINDS
+        kind(**{name: values[name] for name in kind._fields if values.get(name) is not None}) for kind in _KINDS
     ]
     shared = {*NAMES, "files", *(name for kind in _KINDS for name in kind._fields)}
     own = {name: value for name, value in values.items() if name not in shared}

@@ -55,6 +55,15 @@ def parse_momentum(text: str) -> float | str:
     return text if text == "none" else parse_number(text)
 
 
+def parse_shard(text: str) -> tuple[int, int]:
+    """Return the number of one of several parts, from 1, and their number: `3/64` is the third of 64."""
+    found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text)
+    number, count = map(int, found.groups()) if found else (0, 0)
+    if not 1 <= number <= count:
+        raise click.BadParameter(f"{text!r} is no part of several, such as 3/64")
+    return number, count
+
+
 class FileName(click.types.StringParamType):
     """A click type for a text that may name a file, or an array in it (`FILE:KEY`): any text is valid."""
 
@@ -207,17 +216,3 @@ class LikeOption(click.Option):
         if record is None or not isinstance(self.type, Framework):
             return record
         return record[0], f"{record[1]} There are {', '.join(list_frameworks(self.type.norm))}."
-
-
-class Shard(click.ParamType[tuple[int, int]]):
-    """A click type for one of several parts, written `3/64`: the third of 64."""
-
-    name = "shard"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
-        """Return the number of the part, from 1, and the number of parts."""
-        found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", value)
-        number, count = map(int, found.groups()) if found else (0, 0)
-        if not 1 <= number <= count:
-            self.fail(f"{value!r} is no part of several, such as 3/64", param, ctx)
-        return number, count

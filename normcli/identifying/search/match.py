@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.checking.half_precision import may_be_of_float32
 from normcli.checking.ulp import measure_distance
 from normcli.dtypes import find_type, is_half
 from normcli.identifying.models.divisor_fit import COMMON_EPS
@@ -21,8 +20,6 @@ from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-
-    from numpy.typing import NDArray
 
     from normcli.dtypes import Floats
     from normcli.identifying.models.matrix_model import Start, Steps
@@ -68,10 +65,6 @@ _MOST_ULP = 2.0**40
 
 _FEW_EXACT = 0.1
 """If means may be off that much, a match is doubtful with a smaller share of exact values than this."""
-
-
-_MOST_OFF = 2.0**-18
-"""The largest error that float32 constants cause in a kernel of float64, as a part of the largest of y."""
 
 
 class Furthest(NamedTuple):
@@ -301,17 +294,6 @@ class Match(NamedTuple):
     def is_usual(self) -> bool:
         """Whether the eps is one of `COMMON_EPS`."""
         return self.eps in COMMON_EPS
-
-
-def drop_shorter(matches: list[Match], x: NDArray[Any], y: NDArray[Any]) -> list[Match]:
-    """Return matches without those that need a float32 kernel, if x and y are float64 and show no float32.
-
-    Such a match is kept if no value of y is further off than 2⁻¹⁸ of the largest.
-    """
-    if y.dtype != np.float64 or may_be_of_float32(x, y):
-        return matches
-    largest = float(np.max(np.abs(y), initial=0.0, where=np.isfinite(y)))
-    return [match for match in matches if match.max_abs <= _MOST_OFF * largest]
 
 
 def rank_matches(matches: Iterable[Match]) -> list[Match]:

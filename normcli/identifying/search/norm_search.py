@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.checking.half_precision import may_be_of_float32
 from normcli.dtypes import find_type, is_half
 from normcli.identifying.models.known_maps import has_place
 from normcli.identifying.models.matrix_model import find_matrices
@@ -26,6 +27,8 @@ from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from numpy.typing import NDArray
 
     from normcli.dtypes import Floats
     from normcli.identifying.models.error_bounds import Level
@@ -289,3 +292,18 @@ def _find_users(plan: Plan) -> tuple[tuple[str, ...], int]:
             if is_own or not _covers_all(plan):  # constants are often the user's, and alpha is seldom seen well
                 like.append(framework)
     return tuple(like), users
+
+
+def drop_shorter(matches: list[Match], x: NDArray[Any], y: NDArray[Any]) -> list[Match]:
+    """Return matches without those that need a float32 kernel, if x and y are float64 and show no float32.
+
+    Such a match is kept if no value of y is further off than 2⁻¹⁸ of the largest.
+    """
+    if y.dtype != np.float64 or may_be_of_float32(x, y):
+        return matches
+    largest = float(np.max(np.abs(y), initial=0.0, where=np.isfinite(y)))
+    return [match for match in matches if match.max_abs <= _MOST_OFF * largest]
+
+
+_MOST_OFF = 2.0**-18
+"""The largest error that float32 constants cause in a kernel of float64, as a part of the largest of y."""

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.tensors.formats.stored_array import Stored
-    from normcli.tensors.tables.tables import FileTable, TableOptions
+    from normcli.tensors.tables.table_options import TableOptions
+    from normcli.tensors.tables.tables import FileTable
     from normcli.tensors.tensor import Tensor
 
 SNIFFED_BYTES = 4096
@@ -161,14 +162,6 @@ def _read_json(
     return nested.read_json(stream, name, key)
 
 
-def _write_json(stream: BinaryIO, saved: Saved) -> None:
-    if saved.names is not None:
-        records.write_records(stream, saved.values, saved.names, saved.table, is_lines=False)
-        return
-    stream.writelines(piece.encode() for piece in nested.NestedLists(saved.values).format_json())
-    stream.write(b"\n")
-
-
 def _read_json_lines(
     stream: BinaryIO, name: str, key: str | None, options: TableOptions
 ) -> tuple[NDArray[Any] | FileTable, str | None]:
@@ -177,11 +170,11 @@ def _read_json_lines(
     return records.read_lists(stream, name)
 
 
-def _write_json_lines(stream: BinaryIO, saved: Saved) -> None:
+def _write_json(stream: BinaryIO, saved: Saved, *, is_lines: bool) -> None:
     if saved.names is not None:
-        records.write_records(stream, saved.values, saved.names, saved.table, is_lines=True)
+        records.write_records(stream, saved.values, saved.names, saved.table, is_lines=is_lines)
     else:
-        records.write_lists(stream, saved.values)
+        records.write_lists(stream, saved.values if is_lines else [saved.values])
 
 
 FORMATS: Mapping[str, FileFormat] = {
@@ -201,7 +194,7 @@ FORMATS: Mapping[str, FileFormat] = {
     ),
     ".json": FileFormat(
         _read_json,
-        _write_json,
+        partial(_write_json, is_lines=False),
         _refuse_lost_lengths,
         "no empty axis but the last",
         has_keys=True,
@@ -210,7 +203,7 @@ FORMATS: Mapping[str, FileFormat] = {
     ),
     ".jsonl": FileFormat(
         _read_json_lines,
-        _write_json_lines,
+        partial(_write_json, is_lines=True),
         _refuse_lines,
         "an item of the first axis a line",
         is_text=True,
@@ -220,7 +213,7 @@ FORMATS: Mapping[str, FileFormat] = {
     ".tsv": _make_delimited("\t"),
     ".safetensors": FileFormat(
         read=lambda stream, name, key, options: (safetensors.read_safetensors(stream, name, key), None),
-        write=lambda stream, saved: safetensors.write_safetensors(stream, saved.key, saved.values),
+        write=lambda stream, saved: safetensors.write_named(stream, {saved.key: saved.values}, None),
         has_keys=True,
         start=partial(safetensors.start_safetensors, key=nested.TENSOR_KEY),
     ),

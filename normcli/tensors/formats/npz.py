@@ -295,14 +295,22 @@ class Members:
 
     def take_word(self, name: str, known: Sequence[str] = ()) -> str:
         """Return a member that is a single text; if `known` is not empty, the text must be in it."""
-        (word,) = self._take_texts(name, ())
+        (word,) = self.take_words(name)
         if known and word not in known:
             self.refuse(name, f"is {shorten(repr(word))}, none of {', '.join(known)}")
         return word
 
     def take_words(self, name: str, *shape: int) -> tuple[str, ...]:
         """Return the texts of a member of a shape, in C order."""
-        return self._take_texts(name, shape)
+        dtype = self._get(name).dtype
+        if dtype.kind != "U":
+            self.refuse(name, f"is {dtype}, and no text")
+        texts = tuple(map(str, self._take(name, dtype, shape).reshape(-1)))
+        try:
+            "".join(texts).encode()
+        except UnicodeEncodeError:  # halves of characters, which can be neither printed nor written
+            self.refuse(name, "has what is no character")
+        return texts
 
     def require(self, name: str, right: Selected, values: NDArray[Any], problem: str) -> None:
         """Raise `DataError` with a member's first wrong value, unless the mask `right` is True everywhere.
@@ -315,10 +323,7 @@ class Members:
     def _get(self, name: str) -> NDArray[Any]:
         if name not in self._arrays:
             self.refuse(name, "is missing")
-        array: Any = self._arrays[name]
-        if not isinstance(array, np.ndarray):
-            self.refuse(name, "is no array")
-        return array
+        return self._arrays[name]
 
     def _take(self, name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
         array = self._get(name)
@@ -327,17 +332,3 @@ class Members:
         if array.shape != shape:
             self.refuse(name, f"has the shape {array.shape}, not {shape}")
         return array
-
-    def _take_texts(self, name: str, shape: tuple[int, ...]) -> tuple[str, ...]:
-        """Return the texts of a member of a shape, in C order; raise `DataError` for any other member."""
-        array = self._get(name)
-        if array.dtype.kind != "U":
-            self.refuse(name, f"is {array.dtype}, and no text")
-        if array.shape != shape:
-            self.refuse(name, f"has the shape {array.shape}, not {shape}")
-        texts = tuple(map(str, array.reshape(-1)))
-        try:
-            "".join(texts).encode()
-        except UnicodeEncodeError:  # halves of characters, which can be neither printed nor written
-            self.refuse(name, "has what is no character")
-        return texts

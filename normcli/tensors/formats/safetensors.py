@@ -47,6 +47,10 @@ _ALIGNMENT = 8
 """The number of bytes to a multiple of which headers are padded with spaces, as by the library."""
 
 
+_OF_TORCH = {"format": "pt"}
+"""The metadata in the header of files from `safetensors.torch`."""
+
+
 def starts_like_safetensors(head: bytes) -> bool:
     """Whether a file's first bytes look like safetensors: a plausible header length, then an opening brace."""
     length = int.from_bytes(head[:_LENGTH_BYTES], "little")
@@ -105,44 +109,32 @@ def start_safetensors(stream: BinaryIO, shape: tuple[int, ...], dtype: np.dtype[
     OSError
         If the disk has no room for the values.
     """
-    return _write_header(stream, key, shape, dtype).reserve(stream)
+    offset = stream.write(format_header({key: _describe(shape, dtype, 0)}))
+    return Region(dtype.newbyteorder("<"), shape, offset).reserve(stream)
 
 
-def write_safetensors(stream: BinaryIO, key: str, values: NDArray[Any]) -> None:
-    """Write a single tensor called `key`; raise `DataError` if the format does not have its dtype."""
-    region = _write_header(stream, key, values.shape, values.dtype)
-    _write_values(stream, values, region.dtype)
-
-
-def write_named(stream: BinaryIO, arrays: Mapping[str, NDArray[Any]]) -> None:
+def write_named(
+    stream: BinaryIO, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str] | None = _OF_TORCH
+) -> None:
     """Write tensors under their names, the widest dtypes first, so that all values are aligned.
 
-    The header has the metadata `{"format": "pt"}` as from `safetensors.torch`, which some readers require.
+    By default the header has the metadata of `safetensors.torch`, which some readers require; None: without.
 
     Raises
     ------
     DataError
         If the format does not have a dtype.
     """
-    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    header: dict[str, Any] = {} if metadata is None else {"__metadata__": metadata}
     widest_first = sorted(arrays.items(), key=lambda item: -item[1].dtype.itemsize)
     end = 0
     for key, values in widest_first:
         header[key] = _describe(values.shape, values.dtype, end)
         end += values.nbytes
-    _write_text(stream, header)
+    stream.write(format_header(header))
     for _, values in widest_first:
-        _write_values(stream, values, values.dtype.newbyteorder("<"))
-
-
-def _write_values(stream: BinaryIO, values: NDArray[Any], dtype: np.dtype[Any]) -> None:
-    stream.write(np.asarray(values, dtype, order="C").reshape(-1).view(np.uint8).data)
-
-
-def _write_header(stream: BinaryIO, key: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Region:
-    """Write the header of a single tensor called `key`; return dtype, shape and offset of its values."""
-    offset = _write_text(stream, {key: _describe(shape, dtype, 0)})
-    return Region(dtype.newbyteorder("<"), shape, offset)
+        little = np.asarray(values, values.dtype.newbyteorder("<"), order="C")
+        stream.write(little.reshape(-1).view(np.uint8).data)
 
 
 def _describe(shape: tuple[int, ...], dtype: np.dtype[Any], start: int) -> dict[str, Any]:
@@ -160,11 +152,6 @@ def name_dtype(dtype: np.dtype[Any]) -> str:
     if name is None:
         raise DataError(f"safetensors has no {dtype}")
     return name
-
-
-def _write_text(stream: BinaryIO, members: Mapping[str, Any]) -> int:
-    """Write a header; return its length in bytes, the 8 bytes of the length field included."""
-    return stream.write(format_header(members))
 
 
 def format_header(members: Mapping[str, Any], least: int = 0) -> bytes:
@@ -217,16 +204,15 @@ def find_regions(stream: BinaryIO, name: str) -> dict[str, Region | str]:
     """
     _validate(stream, name)
     stream.seek(0)
-    length = int.from_bytes(stream.read(_LENGTH_BYTES), "little")
+    text = _read_text(stream)
     try:
-        text = stream.read(min(length, _LONGEST_HEADER))
         header: dict[str, Mapping[str, Any]] = json.loads(text, object_pairs_hook=make_object)
     except RepeatedNameError as error:  # the library takes the last of equal names
         raise DataError(f"{name} is damaged: its header {error}") from error
     except ValueError:  # the file was replaced after it was checked
         refuse_changed(name)
     header.pop("__metadata__", None)
-    return {key: _read_region(entry, _LENGTH_BYTES + length) for key, entry in header.items()}
+    return {key: _read_region(entry, _LENGTH_BYTES + len(text)) for key, entry in header.items()}
 
 
 def _find_opaque(stream: BinaryIO, key: str) -> Region | None:

@@ -9,6 +9,7 @@
 * `numerals`: notations of numbers and of missing values in cells
 * `parquet`: Parquet files, read
 * `parquet_writing`: Parquet files, written
-* `tables`: the interfaces of rows, options for reading, a table with its chosen columns
+* `table_options`: the options for reading tables
+* `tables`: the interfaces of rows, a table with its chosen columns
 * `text_columns`: columns of text: another decimal point, separators of thousands, identifiers
 """

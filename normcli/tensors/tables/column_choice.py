@@ -12,7 +12,8 @@ from normcli.printable import format_count, shorten
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from normcli.tensors.tables.tables import FileTable, Rows, TableOptions
+    from normcli.tensors.tables.table_options import TableOptions
+    from normcli.tensors.tables.tables import FileTable, Rows
 
 
 _NAMED = r"""\s*(?:("(?:[^"]|"")*")|([^,"][^,]*))\s*(?:,|$)"""

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.tensors.tables.numerals import Label
-    from normcli.tensors.tables.tables import TableOptions
+    from normcli.tensors.tables.table_options import TableOptions
 
 _GUESSED_FROM = 20
 """The number of records from which the delimiter is guessed."""

@@ -24,13 +24,13 @@ from normcli.tensors.tables.tables import Block, FileTable
 from normcli.tensors.tables.text_columns import CellReader, list_text_dtypes, settle_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from normcli.tensors.formats.json_items import Decoders
     from normcli.tensors.tables.numerals import Label
-    from normcli.tensors.tables.tables import TableOptions
+    from normcli.tensors.tables.table_options import TableOptions
 
 _NUMBERS = {int, float, bool, type(None)}
 
@@ -244,9 +244,9 @@ def write_records(
     stream.write(after.encode())
 
 
-def write_lists(stream: BinaryIO, values: NDArray[Any]) -> None:
-    """Write the items along a tensor's first axis as JSON Lines, one on each line."""
-    for item in values:
+def write_lists(stream: BinaryIO, items: Iterable[NDArray[Any]]) -> None:
+    """Write tensors, or the items along a tensor's first axis, as nested lists, one on each line."""
+    for item in items:
         stream.writelines(piece.encode() for piece in NestedLists(item).format_json())
         stream.write(b"\n")
 

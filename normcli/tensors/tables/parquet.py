@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.tensors.tables.numerals import Label
-    from normcli.tensors.tables.tables import TableOptions
+    from normcli.tensors.tables.table_options import TableOptions
 
 
 MAGIC = b"PAR1"

@@ -131,10 +131,10 @@ def _use_statistics(settings: Settings, stats: str | None, *, partial: bool, inv
     if kept.subject.by is not None and settings.run.is_clustered:
         raise UsageError(f"{stats} groups rows of tables, on this machine: leave out --scheduler and --workers")
     by = None if kept.subject.by is None else join_names(kept.subject.by)
-    table = settings.source.table()._replace(takes_wanted=True, by=by)
+    table = settings.table._replace(takes_wanted=True, by=by)
     named = list(name_tensors(paths, table))
-    if settings.source.columns is not None:
-        kept = kept.take_columns(tuple(dict.fromkeys(split_names(settings.source.columns, "--columns"))))
+    if settings.table.columns is not None:
+        kept = kept.take_columns(tuple(dict.fromkeys(split_names(settings.table.columns, "--columns"))))
     request = settings.request
     if request.range is not None and not kept.subject.plan(1).norm.spans_range:
         raise UsageError(f"--range is of minima and maxima; {stats} holds others")

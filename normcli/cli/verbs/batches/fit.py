@@ -15,8 +15,8 @@ from normcli.cli.files.choose_destination import choose_values_file
 from normcli.cli.files.conflicting_files import require_unread
 from normcli.cli.files.destination import Destination, collect_fields, print_document
 from normcli.cli.parameters import answer_options, options
-from normcli.cli.parameters.types import Shard
-from normcli.cli.verb_commands import CLUSTER, EVALUATION, NamedNorm, Verb
+from normcli.cli.parameters.types import parse_shard
+from normcli.cli.verb_commands import CLUSTER, EVALUATION, OF_ONE_TENSOR, NamedNorm, Verb
 from normcli.errors import DataError, UsageError
 from normcli.language import keep_names
 from normcli.norms.request import Choices
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from normcli.fitting.statistics import Stats
 
 _EMITTED = ("torchvision", "keras", "sklearn", "json")
-
-_OF_ONE_TENSOR = ("--mask", "--lengths", "--fill")
 
 _ANSWER = (
     answer_options.output("Keep the statistics: a stats file, .npz; with -q and no -f, no table is printed."),
@@ -54,7 +52,7 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
         options.NAN,
         option("--skip-bad", is_flag=True, help="Leave out bad files, list them at the end, exit 3."),
         *_ANSWER,
-        option("--shard", metavar="I/N", type=Shard(), help="Fit the I-th of N parts; merge joins all N."),
+        option("--shard", metavar="I/N", type=parse_shard, help="Fit the I-th of N parts; merge joins all N."),
         answer_options.THREADS,
         *answer_options.CLUSTER,
         answer_options.QUIET,
@@ -96,7 +94,7 @@ def _fit(
     files = settings.source.inputs
     if shard is not None and settings.run.is_clustered:
         raise UsageError("--shard is for those who have no cluster; --scheduler and --workers fit all of it")
-    if settings.source.by is not None:
+    if settings.table.by is not None:
         settings.refuse(
             "goes with no --by, which groups the rows of tables on this machine",
             *("--axes", "--keep", "--layout", *CLUSTER),
@@ -117,7 +115,7 @@ def _fit(
             from normcli.cli.verbs.calculating.on_cluster import locate_files
 
             paths = locate_files(paths)
-        named = list(name_tensors(paths, settings.source.table()))
+        named = list(name_tensors(paths, settings.table))
         if settings.run.is_clustered:
             from normcli.cli.verbs.calculating.on_cluster import fit_on_cluster
 
@@ -252,7 +250,7 @@ FIT = Verb(
         "a.npy b.npz:x more/ --emit json",
     ),
     refused={
-        _OF_ONE_TENSOR: "they are of one tensor, and these are many; --nan omit leaves out values that are NaN",
+        OF_ONE_TENSOR: "they are of one tensor, and these are many; --nan omit leaves out values that are NaN",
         EVALUATION: "statistics are measured here; normcli apply normalizes with them",
     },
 )

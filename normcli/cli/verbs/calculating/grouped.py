@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from normcli.cli.files.outputs import choose_outputs
 from normcli.cli.files.sources import load_file, load_parameters, require_one_source
-from normcli.cli.verb_commands import AROUND, CLUSTER
+from normcli.cli.verb_commands import AROUND, CLUSTER, OF_ONE_TENSOR
 from normcli.errors import DegenerateError, UsageError
 from normcli.language import keep_names
 from normcli.norms.request import Choices
@@ -65,21 +65,11 @@ def normalize_groups(settings: Settings) -> None:
 def refuse_beside_groups(settings: Settings) -> None:
     """Raise `UsageError` if an option is given that `--by` excludes, or not exactly one input file."""
     if settings.answer.stats_output and not settings.given.intersection(AROUND):
-        instead = f"normcli fit {settings.request.norm} … --by {settings.source.by} -o STATS.npz"
+        instead = f"normcli fit {settings.request.norm} … --by {settings.table.by} -o STATS.npz"
         raise UsageError(f"--stats-output is of the whole tensor: {instead} keeps statistics of groups")
     settings.refuse(
         "is of the whole tensor: leave it out beside --by",
-        *(
-            *AROUND,
-            "--emit",
-            "--print",
-            "--show",
-            "--residual",
-            "--residual-sum",
-            "--mask",
-            "--lengths",
-            "--fill",
-        ),
+        *(*AROUND, "--emit", "--print", "--show", "--residual", "--residual-sum", *OF_ONE_TENSOR),
         *("--axes", "--keep", "--layout", *CLUSTER),
     )
     if len(settings.source.inputs) != 1:

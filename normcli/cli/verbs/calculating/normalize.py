@@ -102,7 +102,7 @@ def _run(settings: Settings, emit: str | None) -> None:
 
         quantize_norm(settings)
         return
-    if settings.source.by is not None:
+    if settings.table.by is not None:
         from normcli.cli.verbs.calculating.grouped import normalize_groups
 
         normalize_groups(settings)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from normcli.cli.files.choose_destination import choose_tensor_file
 from normcli.cli.files.destination import STORE, WholeFiles
 from normcli.cli.files.sources import load_affine
+from normcli.cli.verb_commands import OF_ONE_TENSOR
 from normcli.errors import UsageError
 from normcli.identifying.question import Diagnosis
 from normcli.tensors.tensor import STANDARD_STREAM, find_place, locate
@@ -266,10 +267,8 @@ def _find_source(settings: Settings, what: str, *others: str) -> str:
     UsageError
         If a refused option is given, or there is not exactly one input.
     """
-    of_one = (
-        *others, "--mask", "--lengths", "--fill", "--eval", "--affine-seed", "--residual", "--residual-sum"
-    )  # fmt: skip
-    settings.refuse(f"is of one machine; {_NO_CLUSTER} {what}", *of_one)
+    of_one = (*OF_ONE_TENSOR, "--eval", "--affine-seed", "--residual", "--residual-sum")
+    settings.refuse(f"is of one machine; {_NO_CLUSTER} {what}", *others, *of_one)
     if len(settings.source.inputs) != 1:
         raise UsageError(f"{_NO_CLUSTER} take one -i STORE at a time")
     return settings.source.inputs[0]
