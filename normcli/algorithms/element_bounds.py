@@ -256,11 +256,8 @@ def bound_gradients(
     dtype : dtype
         The dtype of dx.
     """
-    p, out, row = (
-        DtypePrecision.of(accumulation.dtype),
-        DtypePrecision.of(dtype.name),
-        BOUNDS[accumulation.algorithm.name],
-    )
+    p, out = DtypePrecision.of(accumulation.dtype), DtypePrecision.of(dtype.name)
+    row = BOUNDS[accumulation.algorithm.name]
     n, centres, order = task.groups.size, task.formula.centres, row.order(task.groups.size)
     with np.errstate(all="ignore"):
         drift = (row.bound if centres else bound_squares)(task.groups, p, order)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from normcli.auditing.alike import KnownNorms
-from normcli.auditing.running_check import RUNNING, check_running
+from normcli.auditing.dump_file import RUNNING
+from normcli.auditing.running_check import check_running
 from normcli.checking.check import NORMALIZED, check
 from normcli.checking.gradient_check import check_gradients
 from normcli.checking.ulp import choose_tolerance
@@ -267,7 +268,7 @@ def _judge(layer: RecordedLayer, tolerate: Tolerate, effort: Effort, known: Know
     request, values = around.prepare(request, ungated)
     tensor = tensor._replace(values=values)
     plan = make_plan(request, tensor.values.shape, tensor.values.dtype).adopt_parameters(arrays)
-    before = _pair(layer, plan, ("running_mean", "running_var"))
+    before = _pair(layer, plan, RUNNING)
     if settings.evaluation and before is None:
         return blank._replace(problem="the running statistics of evaluation are missing")
     inputs = fit_inputs(plan, tensor.values, arrays, before if settings.evaluation else None)

@@ -35,9 +35,15 @@ SCHEMA = "normcli-dump/1"
 METADATA = "normcli"
 """The member of a file's metadata that holds the settings."""
 
+RUNNING = ("running_mean", "running_var")
+"""The roles of running statistics."""
+
+WEIGHTS = ("weight", "bias", *RUNNING)
+"""The roles of tensors that a layer may share with another one."""
+
 ROLES = (
-    "input", "output", "weight", "bias", "running_mean", "running_var", "running_mean_after",
-    "running_var_after", "grad_output", "grad_input", "grad_weight", "grad_bias", "gate",
+    "input", "output", *WEIGHTS, *(f"{role}_after" for role in RUNNING), "grad_output", "grad_input",
+    "grad_weight", "grad_bias", "gate",
 )  # fmt: skip
 """The roles of a layer's tensors: the part of a tensor's name behind the layer's name and a point."""
 

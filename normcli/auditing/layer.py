@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from normcli.auditing.dump_file import METADATA, ROLES, LayerSettings, read_settings
+from normcli.auditing.dump_file import METADATA, ROLES, WEIGHTS, LayerSettings, read_settings
 from normcli.errors import DataError, UsageError
 from normcli.norms.request import Request
 from normcli.printable import format_bytes, make_printable
@@ -38,9 +38,6 @@ _SUFFIX, _SAFETENSORS = ".npy", ".safetensors"
 
 CALL = "#"
 """The sign between a layer's name and the number of its second or later call, as in `NAME#2`."""
-
-_OF_WEIGHTS = ("weight", "bias", "running_mean", "running_var")
-"""The roles of tensors that a layer may share with another one."""
 
 _PAIRS = re.compile(r"(.+?\.(?:safetensors|npz)):([^=]*)=(.*)", re.IGNORECASE | re.DOTALL)
 
@@ -135,7 +132,7 @@ def _find_tensors(
     A dict made of these pairs has the layer's own tensors where both have one.
     """
     shared = tensors.get(settings.weights_of, {})
-    yield from ((role, shared[role]) for role in _OF_WEIGHTS if role in shared)
+    yield from ((role, shared[role]) for role in WEIGHTS if role in shared)
     yield from tensors.get(settings.name, {}).items()
 
 
@@ -241,7 +238,7 @@ def pair_tensors(
         if len(key) > len(before) + len(behind) and key.startswith(before) and key.endswith(behind):
             name = key[len(before) : len(key) - len(behind)]
             roles = {"input": source, "output": sources.get(second.replace("*", name))}
-            roles |= {role: others.get(f"{name}.{role}") for role in _OF_WEIGHTS}
+            roles |= {role: others.get(f"{name}.{role}") for role in WEIGHTS}
             settings = LayerSettings(name, *_name_default(default))
             found.append(RecordedLayer(settings, {role: at for role, at in roles.items() if at is not None}))
     if not found:

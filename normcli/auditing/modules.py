@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from normcli.auditing.dump_file import LayerSettings
+from normcli.auditing.dump_file import RUNNING, LayerSettings
 from normcli.errors import UsageError
 from normcli.norms.conventions import CONVENTIONS
 from normcli.norms.options import find_option
@@ -118,9 +118,7 @@ def describe_module(name: str, module: Any, also: Mapping[Any, str]) -> LayerSet
     own_names = [name for name, value in module._parameters.items() if value is not None]
     strange = ", ".join(name for name in own_names if name.removesuffix(_PRUNED) not in held)
     problem = f"{kind.__name__} has parameters that are not understood: {strange}" if strange else ""
-    keeps = (
-        getattr(module, "running_mean", None) is not None and getattr(module, "running_var", None) is not None
-    )
+    keeps = all(getattr(module, role, None) is not None for role in RUNNING)
     tracks = keeps and getattr(module, "track_running_stats", True)
     is_frozen = kind.__name__.endswith(_FROZEN)
     learns = bool(module.training) and tracks and not is_frozen

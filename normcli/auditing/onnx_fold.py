@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from normcli.auditing.onnx_graph import Graph, find_norms, read_attributes
+from normcli.auditing.dump_file import WEIGHTS
+from normcli.auditing.onnx_graph import EXTRA, Graph, find_norms, read_attributes
 from normcli.errors import DataError, MissingExtraError
 from normcli.running.norm_pairs import NormedLayer
 from normcli.tuples import NamedTuple
@@ -17,12 +18,8 @@ if TYPE_CHECKING:
 
     from normcli.auditing.onnx_graph import GraphNorm
 
-SUFFIX, EXTRA = ".onnx", "onnx"
-
 _TRANSPOSED = {"Conv": False, "ConvTranspose": True, "Gemm": False}
 """Kinds of layers → whether their weight is (in, out, …)."""
-
-_ROLES = ("weight", "bias", "running_mean", "running_var")
 
 
 class GraphPair(NamedTuple):
@@ -107,8 +104,10 @@ class OpenModel(NamedTuple):
         layers: list[NormedLayer] = []
         for pair in self.pairs:
             name, layer, norm = pair
-            kept = [(f"{norm.settings.name}.{role}", norm.tensors[role]) for role in _ROLES]
-            kept += [(f"{name}.{role}", own) for role, own in zip(_ROLES, layer.input[1:], strict=False) if own]
+            kept = [(f"{norm.settings.name}.{role}", norm.tensors[role]) for role in WEIGHTS]
+            kept += [
+                (f"{name}.{role}", own) for role, own in zip(WEIGHTS, layer.input[1:], strict=False) if own
+            ]
             taken = {new: arrays[old] for new, old in kept}
             if pair.is_turned:
                 taken[f"{name}.weight"] = taken[f"{name}.weight"].T
@@ -145,9 +144,9 @@ class OpenModel(NamedTuple):
             layer.output[0] = norm.tensors["output"]
             nodes.remove(behind)
             del layer.input[1:]
-            for role in _ROLES[:2]:
+            for role in WEIGHTS[:2]:
                 values = folded[f"{name}.{role}"]
-                values = values.T if is_turned and role == _ROLES[0] else values
+                values = values.T if is_turned and role == WEIGHTS[0] else values
                 layer.input.append(f"{name}.{role}/folded")
                 constants.append(numpy_helper.from_array(values, layer.input[-1]))
         taken = {name for node in nodes for name in node.input}
@@ -183,7 +182,7 @@ def _find_layer(graph: Graph, norm: Mapping[str, str], outputs: Collection[str])
         return None
     own = [name for name in node.input[1:] if name]
     is_shared = len(graph.takers[node.input[1]]) > 1
-    if is_shared or not all(name in graph.constants for name in (*own, *(norm[role] for role in _ROLES))):
+    if is_shared or not all(name in graph.constants for name in (*own, *(norm[role] for role in WEIGHTS))):
         return None
     given = read_attributes(node)
     is_plain = not given.get("transA", 0) and given.get("alpha", 1.0) == given.get("beta", 1.0) == 1.0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.auditing.dump_file import LayerSettings
+from normcli.auditing.dump_file import RUNNING, WEIGHTS, LayerSettings
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+
+EXTRA = "onnx"
+"""The extra with the packages that read and run such graphs."""
 
 CHAIN = "chain of nodes"
 """The kind of a norm that several nodes spell out; of others it is the kind of the node."""
@@ -163,11 +166,9 @@ class _NodeRule(NamedTuple):
     like: str | None = "onnx"
 
 
-_RUNNING = ("running_mean", "running_var")
-
 _NODES: Mapping[str, _NodeRule] = {
     "LayerNormalization": _NodeRule("ln"),
-    "BatchNormalization": _NodeRule("bn", ("input", "weight", "bias", *_RUNNING)),
+    "BatchNormalization": _NodeRule("bn", ("input", *WEIGHTS)),
     "InstanceNormalization": _NodeRule("in"),
     "GroupNormalization": _NodeRule("gn", options={"epsilon": "eps", "num_groups": "groups"}),
     "RMSNormalization": _NodeRule("rms", ("input", "weight")),
@@ -211,7 +212,7 @@ def _read_node(node: Any) -> GraphNorm:
     trains = bool(given.get("training_mode", 0))
     settings = LayerSettings(
         node.name or node.output[0], rule.norm, options,
-        evaluation=_RUNNING[0] in tensors and not trains, kind=node.op_type,
+        evaluation=RUNNING[0] in tensors and not trains, kind=node.op_type,
     )  # fmt: skip
     return GraphNorm(settings, tensors)
 

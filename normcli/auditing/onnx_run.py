@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.auditing.dump_file import DumpWriter
-from normcli.auditing.onnx_graph import Graph, find_norms, name_modules
+from normcli.auditing.onnx_graph import EXTRA, Graph, find_norms, name_modules
 from normcli.errors import DataError, MissingExtraError, UsageError
 from normcli.tensors.many import load_all
 from normcli.tensors.random.recipe import check_memory
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from normcli.auditing.onnx_graph import GraphNorm
 
 SUFFIX = ".onnx"
-
-_EXTRA = "onnx"
 
 _OPEN_LENGTH = 2
 """The length drawn for an axis whose length the graph leaves open."""
@@ -69,7 +67,7 @@ def record_onnx(path: str, dump: str, inputs: str | None = None, seed: int = 0) 
         import onnx
         import onnxruntime
     except ImportError as error:
-        raise MissingExtraError.of(path, _EXTRA) from error
+        raise MissingExtraError.of(path, EXTRA) from error
     if not Path(path).is_file():
         raise DataError(f"{path}: there is no such file")
     if not Path(path).stat().st_size:

@@ -202,11 +202,8 @@ def _watch_flax(model: Any, calls: Calls) -> Iterator[None]:
         if rule is None or context.method_name != "__call__":
             return call(*args, **options)
         stats = _read_collection(layer, "batch_stats")
-        uses = (
-            linen.merge_param("use", layer.use_running_average, options.get("use_running_average"))
-            if stats
-            else False
-        )
+        asked = options.get("use_running_average")
+        uses = bool(stats) and linen.merge_param("use", layer.use_running_average, asked)
         output = call(*args, **options)
         after = _read_collection(layer, "batch_stats") if stats and not uses else {}
         is_updated = bool(after) and layer.is_mutable_collection("batch_stats")

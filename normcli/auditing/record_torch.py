@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.auditing.dump_file import LayerSettings
+from normcli.auditing.dump_file import RUNNING, LayerSettings
 from normcli.auditing.layer import CALL
 from normcli.auditing.modules import NO_GRADIENTS, describe_module, find_parameters
 from normcli.errors import NormError
@@ -28,8 +28,6 @@ _DTYPES = {
     "bool": "BOOL",
 }  # fmt: skip
 """torch's names of dtypes → those of safetensors."""
-
-_RUNNING = ("running_mean", "running_var")
 
 _OF_TOKENS = 3
 """The axes of a tensor of batch, tokens and features."""
@@ -192,7 +190,7 @@ class ModuleWatch:
         reason = recorder.refuse(x)
         if reason is not None and settings.norm is not None:
             settings = settings._replace(norm=None, problem=reason)
-        wanted = _RUNNING if settings.evaluation or settings.momentum is not None else ()
+        wanted = RUNNING if settings.evaluation or settings.momentum is not None else ()
         state = {role: getattr(module, role).detach().clone() for role in wanted}
         given = [value for value in every.values() if isinstance(value, recorder.torch.Tensor)]
         if not settings.gate_act or given[1:] == []:
@@ -255,7 +253,7 @@ class ModuleWatch:
         tensors |= parameters
         tensors |= call.state
         if settings.momentum is not None:
-            tensors |= {f"{role}_after": getattr(module, role) for role in _RUNNING}
+            tensors |= {f"{role}_after": getattr(module, role) for role in RUNNING}
         name = recorder.add(settings, tensors, sample)
         if recorder.backward and y.requires_grad and sample is None and not settings.gate_act:
             write = functools.partial(self._write_gradients, name, call, _lacks_batch(module, x))
@@ -303,9 +301,8 @@ class ModuleWatch:
         size = x.numel() * x.element_size()
         if most is None or size <= most or plan is None:
             return None
-        whole = [
-            axis for axis in range(x.ndim) if axis not in plan.grid.axes
-        ]  # axes along which each index has groups of its own
+        # The axes along which each index has groups of its own.
+        whole = [axis for axis in range(x.ndim) if axis not in plan.grid.axes]
         if not whole:
             return None
         axis = max(whole, key=lambda axis: x.shape[axis])

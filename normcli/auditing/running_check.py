@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from normcli.auditing.dump_file import RUNNING
 from normcli.checking.tally import Comparison
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.running.average import update
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from normcli.norms.conventions import RunningRule
     from normcli.results.result import Result
     from normcli.running.average import State
-
-RUNNING = ("running_mean", "running_var")
 
 
 def check_running(

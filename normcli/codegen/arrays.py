@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from normcli.tuples import NamedTuple
 
@@ -105,6 +105,21 @@ def _name_calls(prefix: str, **others: str) -> dict[str, str]:
     return {name: f"{prefix}.{template}" for name, template in templates.items()} | others
 
 
+def _share_with_numpy(prefix: str) -> dict[str, Any]:
+    """Return the fields of `Arrays` that NumPy and JAX have alike, given the module's name."""
+    reductions = {
+        "quantile": _QUANTILE.format(prefix=prefix),
+        "singular value": f"{prefix}.linalg.norm({_MATRICES}, 2, axis=(-2, -1)).reshape{{kept}}",
+    }
+    return {
+        "reduce": _name_reductions(prefix, _PLAIN, "axis", "keepdims") | reductions,
+        "call": _name_calls(prefix, reshape="{x}.reshape{shape}"),
+        "cast": "{x}.astype({dtype})",
+        "constant": f"{prefix}.array({{x}}, dtype=x.dtype)",
+        "dtype": f"{prefix}.{{dtype}}",
+    }
+
+
 _PLAIN = {"mean": "mean", "sum": "sum", "max": "max", "min": "min"}
 _QUANTILE = "{prefix}.quantile({{x}}, {{q}}, axis={{axes}}, keepdims=True)"
 _MATRICES = "{x}.transpose{by_rows}.reshape{matrices}"
@@ -119,16 +134,8 @@ _NUMPY = Arrays(
     "numpy",
     "NumPy",
     ("import numpy as np",),
-    _name_reductions("np", _PLAIN, "axis", "keepdims")
-    | {
-        "quantile": _QUANTILE.format(prefix="np"),
-        "singular value": f"np.linalg.norm({_MATRICES}, 2, axis=(-2, -1)).reshape{{kept}}",
-    },
-    _name_calls("np", reshape="{x}.reshape{shape}"),
-    cast="{x}.astype({dtype})",
-    constant="np.array({x}, dtype=x.dtype)",
+    **_share_with_numpy("np"),
     make="{x}",
-    dtype="np.{dtype}",
     bfloat16="ml_dtypes.bfloat16",
     helpers={"erf": _NUMPY_ERF},
     activations=_name_activations(
@@ -198,16 +205,8 @@ _FLAX = Arrays(
     "flax",
     "Flax",
     ("import jax", "import jax.numpy as jnp", "from flax import nnx"),
-    _name_reductions("jnp", _PLAIN, "axis", "keepdims")
-    | {
-        "quantile": _QUANTILE.format(prefix="jnp"),
-        "singular value": f"jnp.linalg.norm({_MATRICES}, 2, axis=(-2, -1)).reshape{{kept}}",
-    },
-    _name_calls("jnp", reshape="{x}.reshape{shape}"),
-    cast="{x}.astype({dtype})",
-    constant="jnp.array({x}, dtype=x.dtype)",
+    **_share_with_numpy("jnp"),
     make="jnp.asarray({x}, dtype={dtype})",
-    dtype="jnp.{dtype}",
     setup={"float64": ('jax.config.update("jax_enable_x64", True)',)},
     activations=_name_activations("jax.nn"),
 )

@@ -117,6 +117,18 @@ def build_slices(
     return Blocks(title, caption, [band], excerpts[0].note)
 
 
+def list_slices(
+    title: str, tensors: Mapping[str, tuple[NDArray[Any], Result | None]], grid: Grid, view: View
+) -> Iterator[Blocks]:
+    """Yield what `build_slices` returns; in a full view, the whole of each tensor that is a result."""
+    if not view.full:
+        yield build_slices(title, tensors, grid, view)
+        return
+    for name, (values, result) in tensors.items():
+        if result is not None:
+            yield build_blocks(f"y of {name}", values, result, view)
+
+
 def locate_owners(result: Result, index: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
     """Return the index of the group that each cell belongs to; `NOBODY` for cells without a group.
 

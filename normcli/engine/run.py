@@ -85,9 +85,8 @@ def run(
         return small
     _require_selection(plan, inputs)
     if _has_no_values(plan):
-        return np.empty(
-            plan.grid.shape, plan.choose_output_dtype(values.dtype)
-        ) if out is None else out, _fill_statistics(plan, inputs.given)
+        place = np.empty(plan.grid.shape, plan.choose_output_dtype(values.dtype)) if out is None else out
+        return place, _fill_statistics(plan, inputs.given)
     with open_run(plan, values, out, copy) as (place, geometry, source, sink):
         return place, run_source(plan, geometry, source, sink, inputs, effort)
 

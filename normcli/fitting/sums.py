@@ -187,10 +187,7 @@ def solve_sums(plan: Plan, sums: Sums, *, omits_nan: bool, images: bool) -> Solv
     has_nan = np.zeros(len(count), bool) if omits_nan else sums.nan > 0
     nothing = count == 0
     unknown = has_nan | nothing
-    low, high = (
-        Pair(np.where(unknown, np.nan, pair.hi), np.where(unknown, 0.0, pair.lo))
-        for pair in (sums.low, sums.high)
-    )
+    low, high = (pair.keep(~unknown, np.nan) for pair in (sums.low, sums.high))
     moments: Moments | Lengths | Extremes
     if plan.norm.divisor.measurement is Measurement.EXTREMES:
         moments = make_extremes(low, high, count)

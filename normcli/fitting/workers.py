@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
 import sys
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,14 +10,12 @@ from normcli.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from multiprocessing.connection import Connection
 
 Outcome = TypeVar("Outcome")
 
 _NUMBER = 4
 """Bytes of a number in the file from which all workers read; reads of so few bytes are never divided."""
-
-_LENGTH = 8
-"""Bytes of the length that stands before a worker's result."""
 
 
 def can_fork() -> bool:
@@ -63,49 +60,40 @@ def run_in_processes(task: Callable[[int], Outcome], numbers: Sequence[int], wor
         _end(team)
 
 
-def _receive(at_work: set[int]) -> Any:
+def _receive(at_work: set[Connection]) -> Any:
     """Wait for a worker's next message, and return it: (number, result, None) or (number, None, exception).
 
-    `number` is the task's. `at_work` has the file descriptors of the workers' result pipes. The pipe of a
-    worker that has ended is removed from it; a message that this worker wrote only in part is dropped.
+    `number` is the task's. `at_work` has the result pipes of the workers. The pipe of a worker that has ended
+    is removed from it; a message that this worker wrote only in part is dropped.
 
     Raises
     ------
     DataError
         If all workers have ended, and no message is left.
     """
-    import select
+    from multiprocessing.connection import wait
 
     while at_work:
-        poll = select.poll()
-        for found in at_work:
-            poll.register(found, select.POLLIN)
-        for found, event in poll.poll():
-            length = int.from_bytes(_read(found, _LENGTH) if event & select.POLLIN else b"", "little")
-            data = _read(found, length)
-            if data and len(data) == length:  # a worker that is killed while it writes leaves a part
-                return pickle.loads(data)
-            at_work.discard(found)
+        ready: Any = wait([*at_work])
+        for found in ready:
+            try:
+                return found.recv()
+            except (EOFError, OSError):  # a worker that is killed while it writes leaves a part
+                at_work.discard(found)
     raise DataError("a process that reads files was ended from outside; --threads 1 starts none")
 
 
-def _read(descriptor: int, count: int) -> bytes:
-    """Return `count` bytes of a pipe, or fewer if it ends before."""
-    data = b""
-    while len(data) < count and (part := os.read(descriptor, count - len(data))):
-        data += part
-    return data
-
-
-def _start(task: Callable[[int], Any], queue: int) -> tuple[int, int]:
+def _start(task: Callable[[int], Any], queue: int) -> tuple[Connection, int]:
     """Start a worker that takes numbers from the file `queue`; return its result pipe and its process id.
 
-    The pipe is given as a file descriptor for reading. The worker never returns from this function.
+    The worker never returns from this function.
     """
-    found, to = os.pipe()
+    from multiprocessing.connection import Pipe
+
+    found, to = Pipe(duplex=False)
     process = os.fork()
     if process:
-        os.close(to)
+        to.close()
         return found, process
     try:
         _work(task, queue, to)
@@ -113,32 +101,29 @@ def _start(task: Callable[[int], Any], queue: int) -> tuple[int, int]:
         os._exit(0)  # skip what the copied program would do at its end
 
 
-def _work(task: Callable[[int], Any], queue: int, to: int) -> None:
-    """Run the task for numbers from the file `queue` until it ends; write pickled results to the pipe `to`."""
+def _work(task: Callable[[int], Any], queue: int, to: Connection) -> None:
+    """Run the task for numbers from the file `queue` until it ends; send results through the pipe `to`."""
     import signal
 
     for ending in (signal.SIGINT, signal.SIGTERM):  # at once and silently: the parent reports it
         if signal.getsignal(ending) is not signal.SIG_IGN:  # background jobs ignore signals: so it stays
             signal.signal(ending, signal.SIG_DFL)
-    with os.fdopen(to, "wb") as stream:
-        while raw := os.read(queue, _NUMBER):
-            number = int.from_bytes(raw, "little")
-            found: tuple[int, Any, BaseException | None]
-            try:
-                found = number, task(number), None
-            except BaseException as error:
-                found = number, None, error
-            data = pickle.dumps(found, pickle.HIGHEST_PROTOCOL)
-            stream.write(len(data).to_bytes(_LENGTH, "little") + data)
-            stream.flush()
+    while raw := os.read(queue, _NUMBER):
+        number = int.from_bytes(raw, "little")
+        found: tuple[int, Any, BaseException | None]
+        try:
+            found = number, task(number), None
+        except BaseException as error:
+            found = number, None, error
+        to.send(found)
 
 
-def _end(team: Mapping[int, int]) -> None:
+def _end(team: Mapping[Connection, int]) -> None:
     """End all workers (result pipe → process id), and wait until they are gone."""
     import signal
 
     for process in team.values():
         os.kill(process, signal.SIGKILL)
     for found, process in team.items():
-        os.close(found)
+        found.close()
         os.waitpid(process, 0)

@@ -191,16 +191,13 @@ def shape_parameters(rule: ParameterRule, grid: Grid, features: tuple[int, ...] 
     """
     every, channel = tuple(range(len(grid.shape))), grid.layout.channel
     by_group = rule is ParameterRule.GROUP and features is None
-    axes = (
-        features
-        if features is not None
-        else {
-            ParameterRule.NONE: (),
-            ParameterRule.REDUCED: grid.axes,
-            ParameterRule.KEPT: grid.kept,
-            ParameterRule.LAST: every[-1:],
-        }.get(rule, () if channel is None else (channel,))
-    )
+    of_rule = {
+        ParameterRule.NONE: (),
+        ParameterRule.REDUCED: grid.axes,
+        ParameterRule.KEPT: grid.kept,
+        ParameterRule.LAST: every[-1:],
+    }
+    axes = of_rule.get(rule, () if channel is None else (channel,)) if features is None else features
     lengths = (grid.groups or 1,) * len(every) if by_group else grid.shape
     full_shape = tuple(lengths[axis] if axis in axes else 1 for axis in every)
     shape = tuple(full_shape[axis] for axis in axes)

@@ -190,11 +190,7 @@ class Call(NamedTuple):
         grid, window, refuses = plan.grid, plan.spec.window, self.convention.refuses
         rows, iteration = plan.spec.rows, plan.spec.iteration
         if self.iterates and (iteration is None or iteration.start != self.iterates):
-            asked = (
-                "the largest singular value itself"
-                if iteration is None
-                else f"iterations from {iteration.start}"
-            )
+            asked = f"iterations from {iteration.start}" if iteration else "the largest singular value itself"
             yield f"{asked}: it divides by what power iterations from {self.iterates} come to"
         if rows is not None and len(rows) != 1:
             yield f"rows along {len(rows)} axes: it has one"

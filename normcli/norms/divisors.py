@@ -269,15 +269,3 @@ ITERATED_VALUE = SINGULAR_VALUE._replace(
     root="uᵀXv", size="estimate of its largest singular value", promises=()
 )
 """The divisor in place of the largest singular value where power iterations estimate it from below."""
-
-DIVISORS = (
-    DEVIATION,
-    ROOT_MEAN_SQUARE,
-    LENGTH,
-    WINDOW_POWER,
-    RANGE,
-    HALF_RANGE,
-    QUARTILE_RANGE,
-    SINGULAR_VALUE,
-)
-"""The divisors of the rows of the table of norms, each once."""

@@ -231,9 +231,8 @@ class Plan:
             return _lock(parameter.view())
         for view in place_parameter(self.grid, shapes, parameter.shape):
             with contextlib.suppress(ValueError):
-                spread = np.broadcast_to(
-                    parameter.reshape(view), shapes.view_shape, subok=True
-                )  # maps stay maps
+                # Maps stay maps.
+                spread = np.broadcast_to(parameter.reshape(view), shapes.view_shape, subok=True)
                 return _lock(spread.reshape(shapes.shape))
         raise self._refuse_shape(name, parameter.shape, shapes.shape)
 
@@ -261,10 +260,8 @@ class Plan:
         column = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
         given = ((values, running.stats_shape), (values, running.keepdims_shape), (column, running.stats_shape))
         for candidate, target in given:
-            with (
-                contextlib.suppress(ValueError),
-                np.errstate(invalid="ignore"),
-            ):  # a signalling NaN is like others
+            # A signalling NaN is one like any other.
+            with contextlib.suppress(ValueError), np.errstate(invalid="ignore"):
                 fitted = np.broadcast_to(candidate, target).reshape(running.stats_shape)
                 return fitted.astype(np.float64, subok=False)
         raise self._refuse_shape(name, values.shape, running.stats_shape)

@@ -229,6 +229,9 @@ _ROWS = (
 NORMS: Mapping[str, Norm] = MappingProxyType({row.name: row for row in _ROWS})
 """The table: short name → row, in the order in which the norms are listed everywhere."""
 
+DIVISORS = tuple(dict.fromkeys(row.divisor for row in _ROWS))
+"""The divisors of all norms, each once."""
+
 OF_MATRICES = next(row.name for row in _ROWS if row.rows is not None)
 """The name of the norm whose groups are matrices: `sn`."""
 

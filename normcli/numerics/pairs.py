@@ -53,6 +53,10 @@ class Pair(NamedTuple):
         """Return the pair with a function (an index, a reshape) applied to both parts."""
         return Pair(function(self.hi), function(self.lo))
 
+    def keep(self, chosen: Any, otherwise: Any = 0.0) -> Pair:
+        """Return the pair where `chosen` is True, and elsewhere the double `otherwise`."""
+        return Pair(np.where(chosen, self.hi, otherwise), np.where(chosen, self.lo, 0.0))
+
 
 Record = TypeVar("Record")
 
@@ -138,9 +142,8 @@ def pair_add(a: Pair, b: Pair) -> Pair:
 
 def pair_add_any(a: Pair, b: Pair) -> Pair:
     """Return a + b with an error of about 2⁻¹⁰⁴ of it; where a.hi + b.hi is infinite or NaN, that sum."""
-    total, plain = pair_add(a, b), a.hi + b.hi
-    finite = np.isfinite(plain)
-    return Pair(np.where(finite, total.hi, plain), np.where(finite, total.lo, 0.0))
+    plain = a.hi + b.hi
+    return pair_add(a, b).keep(np.isfinite(plain), plain)
 
 
 def pair_negate(a: Pair) -> Pair:
@@ -164,15 +167,13 @@ def pair_divide(a: Pair, b: Pair) -> Pair:
 
 def invert_pair(a: Pair) -> Pair:
     """Return 1/a, with a second double of 0 where 1/a is infinite, NaN or 0."""
-    inverse, plain = pair_divide(Pair(1.0, 0.0), a), 1.0 / a.hi
-    special = ~np.isfinite(plain) | (plain == 0.0)
-    return Pair(np.where(special, plain, inverse.hi), np.where(special, 0.0, inverse.lo))
+    plain = 1.0 / a.hi
+    return pair_divide(Pair(1.0, 0.0), a).keep(np.isfinite(plain) & (plain != 0.0), plain)
 
 
 def keep_endless(square: Pair, value: Pair) -> Pair:
     """Return a root (with eps or without), with ∞ in place of NaN where `square` is infinite."""
-    endless = np.isinf(square.hi)
-    return Pair(np.where(endless, np.inf, value.hi), np.where(endless, 0.0, value.lo))
+    return value.keep(~np.isinf(square.hi), np.inf)
 
 
 def take_exponents(pair: Pair, exponent: Any = 0) -> tuple[Pair, Any]:

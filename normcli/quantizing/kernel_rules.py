@@ -221,11 +221,8 @@ def list_code_rules(
         yield "codes-rounded-y", f"codes are {of}", _round(rounded, divisors, grid)
         yield "codes-divided-short", f"codes are {of}, divided in float32", _round(values / short, 1.0, grid)
         inverse = np.float32(1.0) / short
-        yield (
-            "codes-reciprocal",
-            f"codes are {of}, times 1 / scale in float32",
-            _round(values * inverse, 1.0, grid),
-        )
+        made = _round(values * inverse, 1.0, grid)
+        yield "codes-reciprocal", f"codes are {of}, times 1 / scale in float32", made
 
 
 def _round(values: NDArray[Any], divisors: Any, grid: NumberGrid) -> Floats:

@@ -19,7 +19,7 @@ from normcli.engine.tiling.geometry import find_geometry
 from normcli.errors import DataError, NormError, UsageError
 from normcli.numerics.elements.activation import Activation
 from normcli.numerics.elements.gate import Gated
-from normcli.quantizing.blocks import find_largest, round_parts
+from normcli.quantizing.blocks import Losses, find_largest, round_parts
 from normcli.quantizing.codes import decode
 from normcli.quantizing.formats import FORMATS, read_quantization
 from normcli.quantizing.scales import encode_scales, find_scales, find_tensor_scale
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats, Selected
     from normcli.engine.walk import Effort
     from normcli.norms.rules import NormName
-    from normcli.quantizing.blocks import Losses
     from normcli.quantizing.formats import Quantization
     from normcli.results.arguments import Problem
 
@@ -99,8 +98,7 @@ class Quantized:
     @property
     def losses(self) -> dict[str, float]:
         """The losses of the codes, by name."""
-        names = ("error", "saturated", "flushed", "signal_to_noise")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in Losses._fields}
 
 
 def quantize(
@@ -206,9 +204,8 @@ def _quantize(
     to the next float64 toward its exact value; it is called where y lies on a boundary of scales or codes.
     """
     row, channel = asked.row, exact.plan.grid.layout.channel
-    view = find_view(
-        y.shape, asked.per, channel
-    )  # groups along the axes 0 and 2, the values of each along 1 and 3
+    # Groups lie along the axes 0 and 2 of the view, the values of each along 1 and 3.
+    view = find_view(y.shape, asked.per, channel)
     largest = find_largest(y.reshape(view))
     if not np.isfinite(largest).all():
         raise DataError("quantize takes a finite result; NaN and infinities have no scale")
@@ -326,9 +323,8 @@ def list_costs(problem: Problem) -> Iterator[FormatCost]:
     exact = problem._replace(plan=problem.plan.change_spec(dtype="float64"))
     for name in FORMATS:
         asked = read_quantization(name, None, None)
-        with contextlib.suppress(
-            NormError
-        ):  # rows that do not divide into blocks, or a result that is not finite
+        # Rows may not divide into blocks, or a result may not be finite.
+        with contextlib.suppress(NormError):
             found = quantize_problem(exact, asked)
             told = (found.signal_to_noise, found.error, found.saturated, found.flushed)
             yield FormatCost(name, asked.per, *told)

@@ -13,7 +13,7 @@ from normcli.engine.run import measure
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.norms.rules import ZeroRule
 from normcli.numerics.rational import round_once, sum_exactly, sum_pieces
-from normcli.numerics.statistics.divisor import find_divisor
+from normcli.numerics.statistics.divisor import find_divisor, find_flat
 from normcli.tensors.pieces import iterate_pieces
 from normcli.tuples import NamedTuple
 
@@ -152,8 +152,6 @@ def _predict(plan: Plan, promise: Promise, statistics: Mapping[str, Floats]) -> 
     is_nan = spec.zero_rule is ZeroRule.NAN
     if spec.flat_rule is None or ("rstd" in statistics and not is_nan):  # `rstd` holds the rule already
         return predicted
-    from normcli.numerics.statistics.divisor import find_flat
-
     kept = np.nan if is_nan else promise.target * statistics[plan.norm.divisor.spread or ""]
     return np.where(find_flat(plan, statistics, plan.grid.group_size), kept, predicted)
 

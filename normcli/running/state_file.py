@@ -113,21 +113,18 @@ def replace_state(path: str, state: State) -> Iterator[None]:
     sums: dict[str, Any] = {}
     for name, total in zip(("mean", "var"), state.totals or (), strict=False):
         sums |= total.describe(f"{name}_sum", state.statistics.mean.shape)
+    members = {
+        **columns,
+        **sums,
+        "schema": np.array(SCHEMA),
+        "norm": np.array(state.norm),
+        **state.statistics._asdict(),
+        "eps": np.array(state.eps),
+        "eps_mode": np.array(state.eps_mode),
+        "batches": np.array(state.batches, dtype=np.int64),
+    }
     with open_whole(path) as stream:
-        write_npz(
-            stream,
-            {
-                **columns,
-                **sums,
-                "schema": np.array(SCHEMA),
-                "norm": np.array(state.norm),
-                "mean": state.statistics.mean,
-                "var": state.statistics.var,
-                "eps": np.array(state.eps),
-                "eps_mode": np.array(state.eps_mode),
-                "batches": np.array(state.batches, dtype=np.int64),
-            },
-        )
+        write_npz(stream, members)
         stream.flush()
         os.fsync(stream.fileno())
         yield

@@ -60,8 +60,8 @@ class Movement(NamedTuple):
 
     size: int
     output: Quartiles
-    centre: Quartiles | None
-    spread: Quartiles | None
+    centre: Quartiles | None = None
+    spread: Quartiles | None = None
 
 
 class MovedNorm(NamedTuple):
@@ -203,11 +203,10 @@ def _move(plan: Plan, asked: BatchSizes, effort: Effort) -> Iterator[Movement]:
     sample, nothing is drawn, and all distances are 0.
     """
     population, _, sizes, draws, seed, change = asked
+    statistics = {"centre": plan.norm.centre.statistic, "spread": plan.norm.divisor.spread}
+    measured = ("output", *(part for part, name in statistics.items() if name is not None))
     if not depends_on_batch(plan):
-        centre, spread = _name_statistics(plan)
-        yield from (
-            Movement(size, UNMOVED, UNMOVED if centre else None, UNMOVED if spread else None) for size in sizes
-        )
+        yield from (Movement(size, **dict.fromkeys(measured, UNMOVED)) for size in sizes)
         return
     whole = calculate(plan, population.values, effort=effort)
     reference = take_sample(whole, population.axis, population.sample)
@@ -218,10 +217,9 @@ def _move(plan: Plan, asked: BatchSizes, effort: Effort) -> Iterator[Movement]:
         for _ in range(draws):
             result = calculate_batch(plan, population.draw(size, rng, change))
             distance = measure_distance(take_sample(result, population.axis, 0), reference)
-            found.append((distance, *_compare_statistics(result, whole)))
+            found.append([distance, *_compare_statistics(result, whole)])
             advance(size)
-        outputs, centres, spreads = zip(*found, strict=True)
-        yield Movement(size, Quartiles.of(outputs), Quartiles.of_all(centres), Quartiles.of_all(spreads))
+        yield Movement(size, **dict(zip(measured, map(Quartiles.of, np.transpose(found)), strict=True)))
 
 
 def take_sample(result: Result, axis: int, sample: int) -> Floats:
@@ -229,23 +227,18 @@ def take_sample(result: Result, axis: int, sample: int) -> Floats:
     return np.asarray(result.normalized.take(sample, axis), np.float64)
 
 
-def _name_statistics(plan: Plan) -> tuple[str | None, str | None]:
-    """Return the names of a norm's centre and spread, as `mean` and `std`; None for one that it lacks."""
-    return plan.norm.centre.statistic, plan.norm.divisor.spread
-
-
-def _compare_statistics(result: Result, whole: Result) -> tuple[float | None, float | None]:
-    """Return the distances of a batch's centre and spread from the population's; None where the norm has none.
+def _compare_statistics(result: Result, whole: Result) -> list[float]:
+    """Return the distances of a batch's centre and spread from the population's, as far as the norm has both.
 
     With c and s for the batch's centre and spread, C and S for the population's, they are the means over groups
     of |c − C| / S and |s / S − 1|.
     """
-    centre, spread = _name_statistics(whole.plan)
+    centre, spread = whole.plan.norm.centre.statistic, whole.plan.norm.divisor.spread
     scale = np.asarray(1.0 if spread is None else whole.statistics[spread])
+    found = []
     with np.errstate(all="ignore"):
-        return (
-            None
-            if centre is None
-            else float(np.mean(np.abs(result.statistics[centre] - whole.statistics[centre]) / scale)),
-            None if spread is None else float(np.mean(np.abs(result.statistics[spread] / scale - 1.0))),
-        )
+        if centre is not None:
+            found.append(np.abs(result.statistics[centre] - whole.statistics[centre]) / scale)
+        if spread is not None:
+            found.append(np.abs(result.statistics[spread] / scale - 1.0))
+        return [float(np.mean(distances)) for distances in found]

@@ -156,12 +156,6 @@ class Quartiles(NamedTuple):
         """Return the quartiles of one or more numbers; NaN if one of them is NaN."""
         return cls(*np.quantile(np.asarray(numbers, np.float64), (0.25, 0.5, 0.75)).tolist())
 
-    @classmethod
-    def of_all(cls, numbers: Sequence[float | None]) -> Quartiles | None:
-        """Return the quartiles of one or more numbers; None if one of them is None."""
-        known = [number for number in numbers if number is not None]
-        return cls.of(known) if len(known) == len(numbers) else None
-
 
 UNMOVED = Quartiles(0.0, 0.0, 0.0)
 

@@ -20,7 +20,7 @@ from normcli.simulate.batches import Change, Population, Quartiles, measure_dist
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import ArrayLike
 
@@ -63,8 +63,6 @@ class Training(NamedTuple):
 
     Parameters
     ----------
-    name : str
-        The norm's name in the table.
     plan : Plan
         The plan for the whole population.
     population : Population
@@ -79,7 +77,6 @@ class Training(NamedTuple):
         The number of the first step with changed values.
     """
 
-    name: str
     plan: Plan
     population: Population
     rule: RunningRule
@@ -165,20 +162,17 @@ def simulate_training(
     change.require_finite()
     whole = calculate(plan, values, effort=effort)
     advance = population.follow(effort, [batch], runs * steps)
-    asked = Training(plan.norm.name, plan, population, rule, (), batch, runs, seed, change, since)
-    found: list[list[list[float]]] = []
-    for one in range(runs):
-        measured = _run(asked, steps, whole, np.random.default_rng([seed, one]))
-        found.append([])
-        for row in measured:
-            found[-1].append(row)
-            advance(batch)
+    asked = Training(plan, population, rule, (), batch, runs, seed, change, since)
+    rngs = (np.random.default_rng([seed, one]) for one in range(runs))
+    found = [[*_run(asked, steps, whole, rng, advance)] for rng in rngs]
     table = np.array(found).transpose(1, 2, 0)  # axes: step, quantity, run
     taken = tuple(Step(number, *map(Quartiles.of, rows)) for number, rows in enumerate(table, 1))
     return asked._replace(steps=taken)
 
 
-def _run(asked: Training, steps: int, whole: Result, rng: np.random.Generator) -> Iterator[list[float]]:
+def _run(
+    asked: Training, steps: int, whole: Result, rng: np.random.Generator, advance: Callable[[int], None]
+) -> Iterator[list[float]]:
     """Yield [training, evaluation, mean, var] for each step of one run: distances from the whole population.
 
     The first two are of the watched sample's y, with the batch's and with the running statistics; the others
@@ -193,6 +187,8 @@ def _run(asked: Training, steps: int, whole: Result, rng: np.random.Generator) -
         The result on the whole population.
     rng : numpy.random.Generator
         Draws the batches.
+    advance : callable
+        Takes the number of samples in the batch that is finished.
     """
     population, state = asked.population, begin(asked.plan)
     axis, (mean, var) = population.axis, measure_batch(whole, asked.plan.spec.ddof)
@@ -210,3 +206,4 @@ def _run(asked: Training, steps: int, whole: Result, rng: np.random.Generator) -
             mean_off = float(np.mean(np.abs(running.mean - mean) / np.sqrt(var)))
             var_off = float(np.mean(np.abs(running.var / var - 1.0)))
         yield [*distances, mean_off, var_off]
+        advance(asked.batch)

@@ -115,15 +115,10 @@ def name_tensors(paths: Sequence[str], options: TableOptions = AS_FOUND) -> Iter
     """
     for path in paths:
         refuse_two_choices(path, options)
-        if path.lower().endswith(".npz") and os.path.isfile(path):  # noqa: PTH113
-            yield from (Named(name, partial(_load, name, options)) for name in _list_members(path))
-        else:
-            yield Named(path, partial(_load, path, options))
-
-
-def _list_members(path: str) -> list[str]:
-    keys = list_keys(path)
-    return [path] if len(keys) < 2 else [f"{path}:{name}" for name in keys]
+        is_archive = path.lower().endswith(".npz") and os.path.isfile(path)  # noqa: PTH113
+        keys = list_keys(path) if is_archive else []
+        names = [f"{path}:{key}" for key in keys] if len(keys) > 1 else [path]
+        yield from (Named(name, partial(_load, name, options)) for name in names)
 
 
 def list_keys(path: str) -> list[str]:

@@ -6,11 +6,12 @@ import os
 import pickle
 import signal
 import time
+from multiprocessing.connection import Pipe
 
 import pytest
 
 from normcli.errors import DataError
-from normcli.fitting.workers import _LENGTH, _receive, can_fork, run_in_processes
+from normcli.fitting.workers import _receive, can_fork, run_in_processes
 
 pytestmark = pytest.mark.skipif(not can_fork(), reason="this system has no cheap processes")
 
@@ -83,15 +84,15 @@ def test_a_process_that_is_killed_is_told(workers):
         list(run_in_processes(work, range(6), workers))
 
 
-@pytest.mark.parametrize("written", [_LENGTH - 1, _LENGTH, _LENGTH + 50])
+@pytest.mark.parametrize("written", [3, 4, 50])
 def test_a_process_that_is_killed_while_it_writes_is_told(written):
     message = pickle.dumps((0, "x" * 100, None))
-    found, to = os.pipe()
-    os.write(to, (len(message).to_bytes(_LENGTH, "little") + message)[:written])
-    os.close(to)
+    found, to = Pipe(duplex=False)
+    os.write(to.fileno(), (len(message).to_bytes(4, "big") + message)[:written])
+    to.close()
     with pytest.raises(DataError, match="was ended from outside"):
         _receive({found})
-    os.close(found)
+    found.close()
 
 
 @pytest.mark.slow

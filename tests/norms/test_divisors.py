@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.norms.divisors import DIVISORS, ORDER_STATISTICS, Measurement
+from normcli.norms.divisors import ORDER_STATISTICS, Measurement
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.norms.table import NORMS
+from normcli.norms.table import DIVISORS, NORMS
 
 X = np.array([[3.0, -1.0, 4.0, 1.0, -5.0], [2.0, 0.5, 8.0, -2.0, 7.0]])
 STATISTICS = {

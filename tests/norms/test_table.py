@@ -7,7 +7,6 @@ import re
 import pytest
 
 from normcli.errors import UsageError
-from normcli.norms.divisors import DIVISORS
 from normcli.norms.request import Request
 from normcli.norms.rules import EpsMode
 from normcli.norms.table import NORMS, find_norm
@@ -85,7 +84,6 @@ def test_formula(name, mode, formula):
 
 def test_each_divisor_has_statistics():
     assert all(row.statistics for row in NORMS.values())
-    assert {row.divisor for row in NORMS.values()} == set(DIVISORS)
 
 
 @pytest.mark.parametrize("name", [3, None, b"bn", ["ln"]])

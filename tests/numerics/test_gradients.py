@@ -213,18 +213,18 @@ def test_gradients_in_doubles_are_within_their_bounds(norm, n, offset, gradient_
     for row in np.flatnonzero(groups.usual).tolist():
         exact = solve_exactly(plan, sums, row)
         known = [
-            (groups.steepness[row, 0], groups.steepness_error[row, 0], exact.steepness),
+            (groups.steepness.value[row, 0], groups.steepness.error[row, 0], exact.steepness),
             (groups.share.value[row, 0], groups.share.error[row, 0], exact.product * exact.inverse),
             (groups.total.value[row, 0], groups.total.error[row, 0], sum(map(Fraction, dy[row].tolist()))),
         ]
-        inverse, part = groups.inverse[row, 0], groups.inverse_error[row, 0]
+        inverse, part = groups.inverse.value[row, 0], groups.inverse.error[row, 0]
         known.append((inverse, part * inverse, exact.inverse))
-        g_error = groups.g_error[row, 0] + U * groups.g_size[row, 0]
+        g_error = groups.g.error[row, 0] + U * groups.g_size[row, 0]
         for column, (value, gradient) in enumerate(
             zip(map(Fraction, x[row]), map(Fraction, dy[row]), strict=True)
         ):
-            known.append((groups.w[row, column], groups.w_error[row, 0], exact.weigh(value)))
-            known.append((groups.g[row, column], g_error, gradient - exact.mean))
+            known.append((groups.w.value[row, column], groups.w.error[row, 0], exact.weigh(value)))
+            known.append((groups.g.value[row, column], g_error, gradient - exact.mean))
             share = exact.inverse * exact.weigh(value) * gradient
             known.append((shares.value[row, column], shares.error[row, column], share))
         for value, error, true in known:

@@ -138,8 +138,7 @@ def _emit_torchvision(answer: StatisticsAnswer) -> str:
     _require(answer, "torchvision", 1)
     mean, std = (write_numbers(answer.fields[name]) for name in ("mean", "std"))
     lines = ["from torchvision import transforms", "", f"transforms.Normalize(mean={mean}, std={std})"]
-    if answer.plan.grid.columns is not None:
-        lines.append(_name_columns(answer))
+    lines += _name_columns(answer)
     if "image_std" in answer.fields:
         image_std = write_numbers(answer.fields["image_std"])
         lines.append(f"# the mean of each image's own std is another number: {image_std}")
@@ -152,18 +151,18 @@ def _emit_keras(answer: StatisticsAnswer) -> str:
     plan = _require(answer, "keras")
     axis = repr(plan.grid.kept[0] if len(plan.grid.kept) == 1 else plan.grid.kept) if plan.grid.kept else None
     mean, var = (write_numbers(answer.fields[name]) for name in ("mean", "var"))
-    names = "" if plan.grid.columns is None else f"\n{_name_columns(answer)}"
-    return f"import keras\n\nkeras.layers.Normalization(axis={axis}, mean={mean}, variance={var}){names}"
+    call = f"keras.layers.Normalization(axis={axis}, mean={mean}, variance={var})"
+    return "\n".join(["import keras", "", call, *_name_columns(answer)])
 
 
 _SCALERS = {
-    "std": ("StandardScaler", "with_mean", "with_std"),
-    "range": ("MinMaxScaler", "", ""),
-    "norm": ("MaxAbsScaler", "", ""),
-    "iqr": ("RobustScaler", "with_centering", "with_scaling"),
-    "half_range": ("RobustScaler", "with_centering", "with_scaling"),
+    "std": ("StandardScaler", {"mean_": "mean", "var_": "var"}, "with_mean", "with_std"),
+    "range": ("MinMaxScaler", {"data_min_": "min", "data_max_": "max", "data_range_": "range"}, "", ""),
+    "norm": ("MaxAbsScaler", {"max_abs_": "norm"}, "", ""),
+    "iqr": ("RobustScaler", {"center_": "median"}, "with_centering", "with_scaling"),
+    "half_range": ("RobustScaler", {"center_": "middle"}, "with_centering", "with_scaling"),
 }
-"""The norm's divisor → scikit-learn's scaler, and its options for centring and scaling ("" for none)."""
+"""Divisor → scikit-learn's scaler, statistics by attribute, options for centring and scaling ("" for none)."""
 
 
 def _emit_sklearn(answer: StatisticsAnswer) -> str:
@@ -178,24 +177,20 @@ def _emit_sklearn(answer: StatisticsAnswer) -> str:
         raise UsageError(
             f"--emit sklearn has no scaler for {request.norm}; it has zscore, minmax, maxabs, robust"
         )
-    scaler, *steps = _SCALERS[spread]
+    scaler, held, *steps = _SCALERS[spread]
     left_out = dict(zip(steps, (request.no_mean, request.no_scale), strict=True))
     options = [f"{name}=False" for name, is_left_out in left_out.items() if is_left_out]
     divisor = next(fields[name] for name in (spread, "q_range", "iqr") if name in fields)
     scale = np.where(divisor == 0.0, 1.0, divisor)
-    attributes: dict[str, NDArray[Any]] = {"scale_": scale}
-    if spread == "std":
-        attributes = {"mean_": fields["mean"], "var_": fields["var"], **attributes}
-    elif spread == "range":
+    attributes: dict[str, NDArray[Any]] = {name: fields[statistic] for name, statistic in held.items()}
+    attributes["scale_"] = scale
+    if request.no_mean:
+        attributes.pop("center_", None)
+    if spread == "range":
         low, high = request.range or (0.0, 1.0)
         options += [f"feature_range=({low!r}, {high!r})"] if request.range else []
-        attributes = {"data_min_": fields["min"], "data_max_": fields["max"], "data_range_": divisor}
         factor = (high - low) / scale
         attributes |= {"scale_": factor, "min_": low - np.multiply(fields["min"], factor)}
-    elif spread == "norm":
-        attributes = {"max_abs_": divisor, **attributes}
-    elif (middle := answer.plan.norm.centre.statistic) is not None:  # --no-mean has none
-        attributes = {"center_": fields[str(middle)], **attributes}
     lines = [f"scaler.{name} = np.array({write_numbers(values)})" for name, values in attributes.items()]
     lines.append(f"scaler.n_features_in_ = {len(scale)}")
     if scaler != "RobustScaler":
@@ -221,9 +216,10 @@ def _emit_json(answer: StatisticsAnswer) -> str:
     return json.dumps({**named, **fields}, allow_nan=False)
 
 
-def _name_columns(answer: StatisticsAnswer) -> str:
-    """Return a comment line of Python with the names of the table's columns."""
-    return f"# columns: {', '.join(map(make_printable, answer.plan.grid.columns or ()))}"
+def _name_columns(answer: StatisticsAnswer) -> list[str]:
+    """Return a comment line of Python with the names of the table's columns; no line if they have no names."""
+    columns = answer.plan.grid.columns
+    return [] if columns is None else [f"# columns: {', '.join(map(make_printable, columns))}"]
 
 
 EMITTERS: Mapping[str, Callable[[StatisticsAnswer], str]] = {

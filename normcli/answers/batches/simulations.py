@@ -297,7 +297,7 @@ class TrainingAnswer(_SimulationAnswer):
         labels = [str(step.number) for step in found.steps]
         panel = draw_curves(curves, labels, ("step", "|y − y of the whole population|"), changed)
         note = f"Curve: the median of {found.runs} runs; band: their middle half."
-        return self._draw(f"{found.name}: one sample in training and evaluation", panel, note)
+        return self._draw(f"{found.plan.norm.name}: one sample in training and evaluation", panel, note)
 
     def _tell(self) -> _Told:
         found = self.found
@@ -308,7 +308,7 @@ class TrainingAnswer(_SimulationAnswer):
         if found.change != NO_CHANGE:
             drawn.append(("data", (f"x becomes {_format_change(found.change)} from step {found.since} on",)))
         norm = found.plan.norm
-        return f"simulate training · {norm.name} · {norm.title}", {found.name: found.plan}, drawn
+        return f"simulate training · {norm.name} · {norm.title}", {norm.name: found.plan}, drawn
 
     def _list_steps(self, view: View) -> Table:
         steps = self.found.steps

@@ -99,16 +99,20 @@ class Answer:
 
         Its key `schema` is the version of the keys.
         """
-        result, plan = self.result, self.result.plan
+        result, plan, inputs = self.result, self.result.plan, self.result.inputs
+        gate, clip = inputs.gate, inputs.clip
+        counts = None if result.counts is None else result.counts.astype(np.int64)
         return {
             **describe_plan(plan, {"input": describe_tensor(self.tensor)}),
             "dtype": result.dtype.name,
             **({"evaluation": result.running is not None} if plan.norm.tracks else {}),
-            **self._describe_selection(),
+            **({} if result.selection is None else {"counts": describe_value(counts)}),
+            **describe_selection(result.selection),
             "stats_shape": list(plan.grid.keepdims_shape),
             "stats": describe_value(result.statistics),
             **describe_members(result, "gamma", "beta"),
-            **self._describe_surroundings(),
+            **({} if gate is None else describe_value({"gate": gate.values, "gate_act": gate.activation})),
+            **({} if clip is None else {"clip_output": list(clip)}),
             **{name: describe_value(values) for name, values in self._outputs.items()},
             "check": {check.quantity: describe_members(check, *_CHECKED) for check in result.check},
             "warnings": list(result.warnings),
@@ -219,16 +223,6 @@ class Answer:
             )
         title = f"{plan.norm.name} · {plan.norm.title}"
         return build_header(title, plan, list_facts(self.tensor, result.dtype), view, parameters, counting)
-
-    def _describe_selection(self) -> Mapping[str, Any]:
-        selection, counts = self.result.selection, self.result.counts
-        listed = None if counts is None else describe_value(counts.astype(np.int64))
-        return {} if selection is None else {"counts": listed, **describe_selection(selection)}
-
-    def _describe_surroundings(self) -> Mapping[str, Any]:
-        gate, clip = self.result.inputs.gate, self.result.inputs.clip
-        gated = {} if gate is None else {"gate": describe_value(gate.values), "gate_act": str(gate.activation)}
-        return {**gated, **({} if clip is None else {"clip_output": list(clip)})}
 
     def _build_check(self) -> Line:
         """Return a line that says if y has the mean 0, variance 1 or length 1 that its norm should give it.

@@ -26,7 +26,7 @@ from normcli.documents.document import (
     flatten_records,
 )
 from normcli.documents.excerpt import cut_beyond
-from normcli.documents.matrix_blocks import build_blocks, build_map, build_slices
+from normcli.documents.matrix_blocks import build_map, list_slices
 from normcli.documents.number_format import CELL_DIGITS, format_shape, format_statistic
 from normcli.documents.plan_header import (
     describe_tensor,
@@ -89,7 +89,9 @@ class ComparisonAnswer:
         if view.shows("equalities"):
             yield from self._list_equalities()
         if view.shows("y"):
-            yield from self._build_values(view)
+            outputs = {column.name: (column.result.normalized, column.result) for column in columns}
+            tensors = {"input": (self.tensor.values, None), **outputs}
+            yield from list_slices("y, normalized", tensors, columns[0].result.plan.grid, view)
         if view.shows("groups"):
             for column in columns:
                 yield _map_groups(column, view)
@@ -171,17 +173,6 @@ class ComparisonAnswer:
             chosen = [equality for equality in equalities if equality.related is related]
             if chosen:
                 yield Facts(title, tuple(map(_format_equality, chosen)))
-
-    def _build_values(self, view: View) -> Iterator[Blocks]:
-        """Yield a matrix of the input beside the outputs of all norms; in a full view, each whole output."""
-        columns, values = self.comparison.columns, self.tensor.values
-        if view.full:
-            for name, result, *_ in columns:
-                yield build_blocks(f"y of {name}", result.normalized, result, view)
-            return
-        outputs = {column.name: (column.result.normalized, column.result) for column in columns}
-        grid = columns[0].result.plan.grid
-        yield build_slices("y, normalized", {"input": (values, None), **outputs}, grid, view)
 
 
 def _format_facts(column: NormColumn, view: View) -> dict[str, str]:

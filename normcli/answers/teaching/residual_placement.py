@@ -20,7 +20,7 @@ from normcli.documents.document import (
     TableRow,
     flatten_records,
 )
-from normcli.documents.matrix_blocks import build_blocks, build_slices
+from normcli.documents.matrix_blocks import list_slices
 from normcli.documents.number_format import CELL_DIGITS, format_statistic
 from normcli.documents.plan_header import build_header, describe_tensor, list_facts, name_inputs
 from normcli.teach.side_by_side import measure_whole
@@ -81,17 +81,13 @@ class PlacementAnswer:
             yield self._tabulate(view)
         if not view.shows("y"):
             return
-        if view.full:
-            for name, result, _ in self.columns:
-                yield build_blocks(f"y of {name}", result.normalized, result, view)
-            return
         shown = {
             "x + r": (self.post.input, None),
             POST: (self.post.normalized, self.post),
             "r": (self.pre.input, None),
             PRE: (self.pre.normalized, self.pre),
         }
-        yield build_slices("what goes into the norm, and y", shown, self.post.plan.grid, view)
+        yield from list_slices("what goes into the norm, and y", shown, self.post.plan.grid, view)
 
     def _build_header(self, view: View) -> Facts:
         facts = list_facts(self.total, self.post.dtype)

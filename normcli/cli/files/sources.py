@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from typing import TYPE_CHECKING, Any
@@ -219,10 +220,8 @@ def load_parameter(name: str, text: str, columns: tuple[str, ...] | None = None)
     """
     import numpy as np
 
-    try:
+    with contextlib.suppress(ValueError):
         return np.asarray(float(text))
-    except ValueError:
-        pass
     if _is_typed(text):
         return _parse_values(text, f"--{name}").values
     from normcli.tensors.files import load

@@ -58,10 +58,8 @@ class GroupBackwardPasses(GradientTiles):
             The tensor.
         """
         with np.errstate(all="ignore"):
-            self.dy, self.solver = (
-                gradients,
-                CoefficientSolver(self.plan, self.inputs, values, self.walk.effort, varies=not self.by_groups),
-            )
+            self.dy, varies = gradients, not self.by_groups
+            self.solver = CoefficientSolver(self.plan, self.inputs, values, self.walk.effort, varies=varies)
             self.work_on_all(self._work_on)
 
     def work_on_all(self, work_on: Callable[[Slices, Workspace], None]) -> None:

@@ -36,7 +36,7 @@ from normcli.numerics.gradients.values import (
     multiply_known,
     round_known,
 )
-from normcli.numerics.pairs import Pair, pair_multiply
+from normcli.numerics.pairs import pair_multiply
 from normcli.numerics.rounding import widen_exactly
 
 if TYPE_CHECKING:
@@ -292,6 +292,5 @@ def share_by_groups(coefficients: Coefficients) -> KnownGradients:
     """
     plain = coefficients.share.hi * coefficients.inverse.hi
     value = pair_multiply(coefficients.share, coefficients.inverse)
-    finite = np.isfinite(coefficients.inverse.hi)
-    value = Pair(np.where(finite, value.hi, plain), np.where(finite, value.lo, 0.0))
+    value = value.keep(np.isfinite(coefficients.inverse.hi), plain)
     return KnownGradients(value, np.zeros_like(plain), coefficients.extreme)

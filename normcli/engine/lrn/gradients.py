@@ -52,7 +52,7 @@ def differentiate_windows(window: Window, x: Floats, dy: Floats) -> KnownGradien
     zero, sums = np.zeros_like(x), sum_squares(x, window)
     base, _ = find_bases(sums, window)
     usable = sums.known & (base.hi > (np.abs(base.hi - window.k) + abs(window.k)) * 2.0**-10)
-    size = Pair(np.where(usable, base.hi, 1.0), np.where(usable, base.lo, 0.0))
+    size = base.keep(usable, 1.0)
     power = raise_pair(size, -window.exponent)
     steeper = pair_divide(power, size)
     gradients = two_prod(dy, x)

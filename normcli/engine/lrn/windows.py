@@ -176,9 +176,7 @@ def _find_factors(sums: WindowSums, window: Window) -> WindowFactors:
     sign = np.where(base.hi < 0.0, _find_sign_of_negative(window.exponent), 1.0)
     usable = np.isfinite(off) & (base.hi != 0.0)
     size = base.map(lambda part: np.where(base.hi < 0.0, -part, part))
-    power = raise_to_power(
-        Pair(np.where(usable, size.hi, 1.0), np.where(usable, size.lo, 0.0)), -window.exponent
-    )
+    power = raise_to_power(size.keep(usable, 1.0), -window.exponent)
     error = abs(window.exponent) * off + (np.abs(power.exponent) + 1) * LOGARITHM.error + POWER.error
     known = usable & ((error <= KNOWN) | (np.abs(power.exponent) >= _FURTHEST))
     has_none = known & np.isnan(sign)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from normcli.norms.divisors import DIVISORS, Divisor, Measurement
+from normcli.norms.divisors import Divisor, Measurement
 from normcli.norms.rules import Centre, ZeroRule
-from normcli.norms.table import NORMS
+from normcli.norms.table import DIVISORS, NORMS
 from normcli.results.normalize import normalize
 
 if TYPE_CHECKING:

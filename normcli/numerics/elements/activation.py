@@ -262,9 +262,7 @@ def _add(a: Pair, b: Pair, error: Any) -> Factor:
 
 def _exponentiate(t: Pair) -> Factor:
     """Return eᵗ for t ≤ 0, with a bound of its error."""
-    far = t.hi < -_FURTHEST
-    near = Pair(np.where(far, -_FURTHEST, t.hi), np.where(far, 0.0, t.lo))
-    small = raise_two(pair_multiply(near, INVERSE_LN2))
+    small = raise_two(pair_multiply(t.keep(~(t.hi < -_FURTHEST), -_FURTHEST), INVERSE_LN2))
     return Factor(*small, np.where(t.hi > -_FAR, _PAIR_ERROR, _FAR_ERROR))
 
 

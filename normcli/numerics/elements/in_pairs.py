@@ -107,7 +107,7 @@ def calculate(elements: Elements, precision: Precision) -> Results:
         if elements.gate is not None:
             factor, special, of_doubles, _ = elements.gate.evaluate(precision.bits)
             is_beta = chosen & np.isfinite(plain)  # exactly, as x − mean or its quotient is 0
-            total = Pair(np.where(is_beta, plain, total.hi), np.where(is_beta, 0.0, total.lo))
+            total = total.keep(~is_beta, plain)
             error, exponent = np.where(is_beta, 0.0, error), np.where(is_beta, 0, exponent)
             before = np.where(chosen, plain, round_pair(total, exponent, precision))
             chosen = special | (chosen & ~(is_beta & (plain != 0.0)))

@@ -148,36 +148,32 @@ _TOGETHER = 1 << 12
 def _apply_by_chunks(elements: Elements, out: NDArray[Any]) -> NDArray[np.intp]:
     """Write results by fast arithmetic, chunk by chunk; return the flat indices of those it does not decide."""
     found: list[NDArray[np.intp]] = []
-    most = CHUNK
 
     def walk(elements: Elements, out: NDArray[Any], start: int) -> None:
         length, size = out.shape[0] if out.ndim else 1, out.size
-        if size <= most or (out.ndim == 1 and length <= 2 * most):
+        if size <= CHUNK or (out.ndim == 1 and length <= 2 * CHUNK):
             if (missed := apply_usual(elements, out)) is not None:
                 if elements.gate is None:
                     missed = missed & ~np.isnan(elements.x)  # NaN stays what it is
                 found.append(np.flatnonzero(missed) + start)
-        elif length == 1 or size // length > most:
+        elif length == 1 or size // length > CHUNK:
             for i in range(length):
-                part = elements.map(functools.partial(_take_line, i))
+                part = elements.map(functools.partial(_take, i, 0))
                 walk(part, out[i], start + i * (size // length))
         else:
-            rows = max(1, most // (size // length))
+            rows = max(1, CHUNK // (size // length))
             for i in range(0, length, rows):
                 s = slice(i, i + rows)
-                part = elements.map(functools.partial(_take_lines, s))
+                part = elements.map(functools.partial(_take, s, ...))
                 walk(part, out[s], start + i * (size // length))
 
     walk(elements, out, 0)
     return np.concatenate(found) if found else np.empty(0, np.intp)
 
 
-def _take_line(line: int, values: NDArray[Any]) -> Any:
-    return values[min(line, len(values) - 1)]
-
-
-def _take_lines(lines: slice, values: NDArray[Any]) -> NDArray[Any]:
-    return values if len(values) == 1 else values[lines]
+def _take(index: Any, of_one: Any, values: NDArray[Any]) -> Any:
+    """Return the part of an array at an index; for an array of length 1, the part at `of_one`."""
+    return values[index if len(values) > 1 else of_one]
 
 
 _WIDE = 1024

@@ -125,8 +125,7 @@ def clear(coefficients: Coefficients, empty: Selected) -> Coefficients:
 
 def flatten(plan: Plan, coefficients: Coefficients, flat: Selected) -> Coefficients:
     """Return coefficients in which groups where `flat` is True are treated as with a divisor of 0."""
-    steepness = _put_where(flat, _find_steepness_of_nothing(plan), coefficients.steepness)
-    inverse = _put_where(flat, _find_divisor_of_nothing(plan), coefficients.inverse)
+    inverse, steepness = _replace_nothing(plan, flat, coefficients.inverse, coefficients.steepness)
     return dataclasses.replace(coefficients, steepness=steepness, inverse=inverse)
 
 
@@ -254,7 +253,8 @@ def _solve(plan: Plan, sums: GradientSums, power: Pair, product: Pair, times: Fl
     beside = root if plan.spec.eps_mode is EpsMode.OUTSIDE else divisor
     steepness = pair_divide(product, pair_multiply(parts, pair_multiply(divisor, beside)))
     flat, unclear = _find_flat(plan, root)
-    return _replace_nothing(plan, divisor, _put_where(flat, 0.0, steepness), unclear)
+    replaced = _replace_nothing(plan, divisor.hi == 0.0, divisor, steepness.keep(~flat))
+    return _DivisorAndSteepness(*replaced, unclear)
 
 
 def _solve_length(plan: Plan, sums: GradientSums, power: Pair, product: Pair) -> _DivisorAndSteepness:
@@ -276,7 +276,7 @@ def _solve_length(plan: Plan, sums: GradientSums, power: Pair, product: Pair) ->
     total = length
     if decimals:
         rough = sums.rough | ~is_within(sums.lengths.hi, LEAST_VALUE, LARGEST_VALUE)
-        total = Pair(np.where(rough, 1.0, sums.lengths.hi), np.where(rough, 0.0, sums.lengths.lo))
+        total = sums.lengths.keep(~rough, 1.0)
         root = take_root(total, sums.p)
         length = root.value.map(lambda part: np.ldexp(part, root.exponent))
         rough |= ~is_moderate(length.hi)
@@ -286,7 +286,8 @@ def _solve_length(plan: Plan, sums: GradientSums, power: Pair, product: Pair) ->
         steepness = pair_divide(pair_multiply(steepness, length), total)  # length^(p − 1) is Σ|x|ᵖ / length
     flat, unclear = _find_flat(plan, length)
     flat |= sums.p == 0.0
-    return _replace_nothing(plan, divisor, _put_where(flat, 0.0, steepness), unclear | rough)
+    replaced = _replace_nothing(plan, divisor.hi == 0.0, divisor, steepness.keep(~flat))
+    return _DivisorAndSteepness(*replaced, unclear | rough)
 
 
 def _find_flat(plan: Plan, root: Pair) -> tuple[Selected, Selected]:
@@ -301,23 +302,8 @@ def _find_flat(plan: Plan, root: Pair) -> tuple[Selected, Selected]:
     return flat | (root.hi < floor), np.abs(root.hi - floor) <= _NEAR * floor
 
 
-def _put_where(chosen: Selected, value: float, values: Pair) -> Pair:
-    return Pair(np.where(chosen, value, values.hi), np.where(chosen, 0.0, values.lo))
-
-
-def _replace_nothing(plan: Plan, divisor: Pair, steepness: Pair, unclear: Selected) -> _DivisorAndSteepness:
-    """Return the divisor D and the coefficient B (`steepness`), set by the plan's zero rule where D is 0."""
-    nothing = divisor.hi == 0.0
-    return _DivisorAndSteepness(
-        _put_where(nothing, _find_divisor_of_nothing(plan), divisor),
-        _put_where(nothing, _find_steepness_of_nothing(plan), steepness),
-        unclear,
-    )
-
-
-def _find_divisor_of_nothing(plan: Plan) -> float:
-    return math.nan if plan.spec.zero_rule is ZeroRule.NAN else 1.0
-
-
-def _find_steepness_of_nothing(plan: Plan) -> float:
-    return math.nan if plan.spec.zero_rule is ZeroRule.ZERO else 0.0
+def _replace_nothing(plan: Plan, nothing: Selected, divisor: Pair, steepness: Pair) -> tuple[Pair, Pair]:
+    """Return the divisor D (or 1/D) and the coefficient B, set by the zero rule where `nothing` is True."""
+    rule = plan.spec.zero_rule
+    divisor = divisor.keep(~nothing, math.nan if rule is ZeroRule.NAN else 1.0)
+    return divisor, steepness.keep(~nothing, math.nan if rule is ZeroRule.ZERO else 0.0)

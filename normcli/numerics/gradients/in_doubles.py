@@ -42,40 +42,37 @@ class KnownDoubles(NamedTuple):
     error: Floats
 
 
+_NO_SUMS = KnownDoubles(np.zeros(()), np.zeros(()))
+
+
 class DoubleGroups(NamedTuple):
     """Groups, one a row, as doubles: the numbers of dx = (g − A − w · B) / D, with the divisor D.
 
     Parameters
     ----------
-    w, g : ndarray, shape (rows, n)
-        x − μ, and the derivative of the loss with respect to x̂ minus its mean A.
-    w_error, g_error : ndarray, shape (rows, 1)
-        Upper bounds of the errors of all w and g of a row.
+    w, g : KnownDoubles
+        x − μ, and the derivative of the loss with respect to x̂ minus its mean A, shape (rows, n); one bound for
+        each row, shape (rows, 1).
     w_size, g_size : ndarray, shape (rows, 1)
         The largest |w|, and the largest |g| with |A| added.
-    steepness, steepness_error : ndarray, shape (rows, 1)
-        B, and an upper bound of its error.
-    inverse, inverse_error : ndarray, shape (rows, 1)
-        1/D, and an upper bound of its relative error.
+    steepness, inverse : KnownDoubles of ndarray, shape (rows, 1)
+        B, and 1/D, of which the bound is of the relative error.
     total, share : KnownDoubles of ndarray, shape (rows, 1)
-        The sums of the derivatives with respect to x̂, and of their products with x̂.
+        The sums of the derivatives with respect to x̂, and of their products with x̂; 0 where they are known
+        elsewhere.
     usual : ndarray of bool, shape (rows, 1)
         True where the bounds hold.
     """
 
-    w: Floats
-    g: Floats
-    w_error: Floats
-    g_error: Floats
+    w: KnownDoubles
+    g: KnownDoubles
     w_size: Floats
     g_size: Floats
-    steepness: Floats
-    steepness_error: Floats
-    inverse: Floats
-    inverse_error: Floats
-    total: KnownDoubles
-    share: KnownDoubles
+    steepness: KnownDoubles
+    inverse: KnownDoubles
     usual: Selected
+    total: KnownDoubles = _NO_SUMS
+    share: KnownDoubles = _NO_SUMS
 
 
 def suits_doubles(plan: Plan, p: float, dtype: np.dtype[Any]) -> bool:
@@ -126,27 +123,19 @@ def solve_in_doubles(plan: Plan, x: Floats, g: Floats, off: Any = 0.0) -> Double
     usual = (ratio < _LARGEST_CENTRE) & is_within(g_size, _LEAST, _LARGEST)
     for size in (w_size, spread, inverse):
         usual &= (size > _LEAST) & (size < _LARGEST)
-    return DoubleGroups(
-        w,
-        rest,
-        w_error,
-        off + (total_error / n if plan.norm.centre is Centre.MEAN else w_error),
-        w_size,
-        g_size,
-        steepness,
-        product_error / by + np.abs(steepness) * (square_error + 4.0 * U),
-        inverse,
-        inverse_error,
-        KnownDoubles(total, total_error),
-        KnownDoubles(share, product_error * inverse + np.abs(share) * (inverse_error + U)),
-        usual,
-    )
+    g_error = off + (total_error / n if plan.norm.centre is Centre.MEAN else w_error)
+    steepness_error = product_error / by + np.abs(steepness) * (square_error + 4.0 * U)
+    share_error = product_error * inverse + np.abs(share) * (inverse_error + U)
+    terms = KnownDoubles(w, w_error), KnownDoubles(rest, g_error)
+    factors = KnownDoubles(steepness, steepness_error), KnownDoubles(inverse, inverse_error)
+    sums = KnownDoubles(total, total_error), KnownDoubles(share, share_error)
+    return DoubleGroups(*terms, w_size, g_size, *factors, usual, *sums)
 
 
 def shorten(known: Coefficients, x: Floats, shift: Floats | None, g: Floats, off: Any = 0.0) -> DoubleGroups:
     """Return groups for the fast gradients in doubles, from coefficients that are known in pairs.
 
-    Their `total` and `share` hold no sums.
+    Their `total` and `share` are 0: the sums of groups in parts are known elsewhere.
 
     Parameters
     ----------
@@ -167,20 +156,13 @@ def shorten(known: Coefficients, x: Floats, shift: Floats | None, g: Floats, off
     offset, steepness, inverse = np.abs(known.centre.hi), known.steepness.hi, known.inverse.hi
     usual = ~known.extreme & is_within(g_size, _LEAST, _LARGEST) & is_within(w_size, _LEAST, _LARGEST)
     usual &= np.isfinite(steepness) & (inverse > _LEAST) & (inverse < _LARGEST)
-    nothing = KnownDoubles(inverse, inverse)  # sums of groups in parts are known elsewhere
     return DoubleGroups(
-        w,
-        rest,
-        U * (2.0 * w_size + 3.0 * offset) + known.centre_error,
-        U * 2.0 * np.abs(known.mean.hi) + known.mean_error + off,
+        KnownDoubles(w, U * (2.0 * w_size + 3.0 * offset) + known.centre_error),
+        KnownDoubles(rest, U * 2.0 * np.abs(known.mean.hi) + known.mean_error + off),
         w_size,
         g_size,
-        steepness,
-        U * 2.0 * np.abs(steepness) + known.steepness_error,
-        inverse,
-        np.full_like(inverse, 2.0 * U),
-        nothing,
-        nothing,
+        KnownDoubles(steepness, U * 2.0 * np.abs(steepness) + known.steepness_error),
+        KnownDoubles(inverse, np.full_like(inverse, 2.0 * U)),
         usual,
     )
 
@@ -199,13 +181,13 @@ def differentiate_in_doubles(
     gate : KnownDoubles or None
         Factors that dx is multiplied by before it is rounded.
     """
-    factor = groups.inverse if gamma is None else groups.inverse * gamma
-    slope, scale = np.abs(groups.steepness), SECOND_ORDER * np.abs(factor)
-    error = groups.g_error + groups.w_size * groups.steepness_error + slope * groups.w_error
-    error = scale * (error + 4.0 * U * (groups.g_size + groups.w_size * slope))
-    value = (groups.g - groups.w * groups.steepness) * factor
-    error = error + np.abs(value) * (SECOND_ORDER * groups.inverse_error + 4.0 * U)
-    unusual = ~groups.usual
+    (w, w_error), (g, g_error), w_size, g_size, (steepness, off), (inverse, part), usual, *_ = groups
+    factor = inverse if gamma is None else inverse * gamma
+    slope, scale = np.abs(steepness), SECOND_ORDER * np.abs(factor)
+    error = scale * (g_error + w_size * off + slope * w_error + 4.0 * U * (g_size + w_size * slope))
+    value = (g - w * steepness) * factor
+    error = error + np.abs(value) * (SECOND_ORDER * part + 4.0 * U)
+    unusual = ~usual
     if gate is not None:
         by, off = np.abs(gate.value), gate.error
         error = SECOND_ORDER * (error * (by + off) + np.abs(value) * (off + by * U))
@@ -235,9 +217,10 @@ def find_shares_in_doubles(groups: DoubleGroups, dy: Floats, steps: int, off: An
     off : float or ndarray
         An upper bound of the errors of dy.
     """
-    error = groups.w_error + groups.w_size * (groups.inverse_error + (steps + 3.0) * U)
+    error = groups.w.error + groups.w_size * (groups.inverse.error + (steps + 3.0) * U)
     own = np.abs(dy) * error + off * (groups.w_size + error)
-    return KnownDoubles(dy * (groups.w * groups.inverse), SECOND_ORDER * own * groups.inverse)
+    inverse = groups.inverse.value
+    return KnownDoubles(dy * (groups.w.value * inverse), SECOND_ORDER * own * inverse)
 
 
 def _find_size(values: Floats) -> Floats:

@@ -78,11 +78,9 @@ class ExactCoefficients(NamedTuple):
         sign = Fraction((deviation > 0) - (deviation < 0))
         if self.peak is not None:
             return sign if abs(deviation) == self.peak else Fraction(0)
-        return (
-            sign * raise_exactly(abs(deviation), Fraction(self.p) - 1, self.bits or ROOT_BITS)
-            if needs_decimals(self.p) and deviation
-            else sign
-        )
+        if needs_decimals(self.p) and deviation:
+            sign *= raise_exactly(abs(deviation), Fraction(self.p) - 1, self.bits or ROOT_BITS)
+        return sign
 
     def flatten(self, plan: Plan) -> ExactCoefficients:
         """Return the coefficients as of a group with a divisor of 0."""

@@ -162,8 +162,7 @@ class GradientSums:
 
     def _find_peak(self, groups: Integers, d: Pair, counted: Selected) -> None:
         find, nothing = (find_largest, -np.inf) if self.p > 0 else (find_least, np.inf)
-        sizes = take_sizes(d)
-        sizes = Pair(np.where(counted, sizes.hi, nothing), np.where(counted, sizes.lo, 0.0))
+        sizes = take_sizes(d).keep(counted, nothing)
         peak = find(sizes)
         ties = np.count_nonzero(counted & is_equal(sizes, peak.map(lambda a: a[:, None])), axis=-1)
         self._raise_peak(groups, peak, ties)
@@ -205,8 +204,7 @@ class GradientSums:
 
 def raise_sizes(d: Pair, p: float) -> Pair:
     """Return |d|ᵖ with a relative error of `GRADIENT_POWER` where d is moderate; 1 elsewhere."""
-    size, usable = take_sizes(d), is_moderate(d.hi)
-    return raise_pair(Pair(np.where(usable, size.hi, 1.0), np.where(usable, size.lo, 0.0)), p)
+    return raise_pair(take_sizes(d).keep(is_moderate(d.hi), 1.0), p)
 
 
 def is_moderate(values: Floats) -> Selected:

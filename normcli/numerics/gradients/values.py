@@ -40,8 +40,8 @@ class KnownGradients(NamedTuple):
         """Return the gradients with `otherwise`, exactly, where `chosen` is False; for None, all of them."""
         if chosen is None:
             return self
-        value = Pair(np.where(chosen, self.value.hi, otherwise), np.where(chosen, self.value.lo, 0.0))
-        return KnownGradients(value, np.where(chosen, self.error, 0.0), self.unclear & chosen)
+        error = np.where(chosen, self.error, 0.0)
+        return KnownGradients(self.value.keep(chosen, otherwise), error, self.unclear & chosen)
 
 
 def differentiate(rows: GradientRows, known: Coefficients, gamma: Floats | None, p: float) -> KnownGradients:
@@ -75,11 +75,8 @@ def differentiate(rows: GradientRows, known: Coefficients, gamma: Floats | None,
     error = error + np.where(term.hi == 0.0, 0.0, PAIRS.error * np.abs(rest.hi))
     factors, factor, plain = rows.factors, known.inverse, known.inverse.hi
     if gamma is not None:
-        factor, plain, factors = (
-            pair_multiply(factor, Pair(gamma, np.zeros_like(gamma))),
-            plain * gamma,
-            [*factors, gamma],
-        )
+        factor, plain = pair_multiply(factor, Pair(gamma, np.zeros_like(gamma))), plain * gamma
+        factors = [*factors, gamma]
     value = pair_multiply(inner, factor)
     error = error * np.abs(factor.hi) + known.further * np.abs(value.hi)
     unclear = lost | rows.beyond | _find_unclear(factors, inner.hi, value.hi)
@@ -95,19 +92,13 @@ def multiply_known(found: KnownGradients, gate: Gated) -> KnownGradients:
     Where a gradient or a factor is not finite, the product is calculated in doubles.
     """
     factor, off = gate.evaluate(PRECISIONS["float64"].bits).bound()
-    value, plain = pair_multiply(found.value, factor), found.value.hi * factor.hi
-    special, nothing = (
-        ~(np.isfinite(found.value.hi) & np.isfinite(factor.hi)),
-        (factor.hi == 0.0) & (off == 0.0),
-    )
-    nothing &= ~special
-    hi = np.where(nothing, 0.0, np.where(special, plain, value.hi))
+    finite = np.isfinite(found.value.hi) & np.isfinite(factor.hi)
+    nothing = (factor.hi == 0.0) & (off == 0.0) & finite
+    value = pair_multiply(found.value, factor).keep(finite, found.value.hi * factor.hi)
     error = found.error * (np.abs(factor.hi) + off) + np.abs(found.value.hi) * off
-    unclear = found.unclear | (_find_unclear((factor.hi,), found.value.hi, hi) & ~special)
-    lo = np.where(nothing | special, 0.0, value.lo)
-    return KnownGradients(
-        Pair(hi, lo), np.where(nothing | special, 0.0, error), unclear & ~nothing & np.isfinite(factor.hi)
-    )
+    value, usual = value.keep(~nothing), finite & ~nothing
+    unclear = found.unclear | (_find_unclear((factor.hi,), found.value.hi, value.hi) & finite)
+    return KnownGradients(value, np.where(usual, error, 0.0), unclear & ~nothing & np.isfinite(factor.hi))
 
 
 def find_shares(rows: GradientRows, known: Coefficients) -> KnownGradients:
@@ -179,11 +170,8 @@ def _judge(
     special = special | endless
     for factor in factors:
         special = special | ~np.isfinite(factor)
-    value, error = found.value, found.error
-    if special.any():
-        value = Pair(np.where(special, plain, value.hi), np.where(special, 0.0, value.lo))
-        error = np.where(special, 0.0, error)
-    return KnownGradients(value, error, (found.unclear | known.extreme) & ~special)
+    found = found._replace(unclear=found.unclear | known.extreme)
+    return found.keep(~special, plain) if special.any() else found
 
 
 def round_known(found: KnownGradients, dtype: np.dtype[Any]) -> tuple[NDArray[Any], Selected]:

@@ -126,8 +126,7 @@ class Lengths:
         # eps is added to squares of p = 2 alone
         divisor = replace_zeros(add_eps(self.length, self.length, spec.eps, spec.eps_mode), spec.zero_rule)
         divisor = divisor.map(np.copy)
-        zero = np.zeros_like(norm)
-        mean = Triple(zero, zero.copy(), zero.copy())
+        mean = Triple(*np.zeros((3, *norm.shape)))
         error = np.broadcast_to(self.error, norm.shape)
         off = np.where((error == 0.0) & (not spec.eps), 0.0, KNOWN)
         solution = Solution(mean, divisor, centred=False, statistics={"norm": norm}, ask=ask, error=off)
@@ -173,8 +172,7 @@ def measure_powers(x: NDArray[Any], work: Workspace, selected: Selected | None =
     if p == 1.0:
         sums = measure_rows(sizes, work, need_sum=True).require_exact()
         total, finite = distill(sums.sums, 2), np.isfinite(sums.sum_0)
-        result.hi[...] = np.where(finite, total.terms[0], sums.sum_0)
-        result.lo[...] = np.where(finite, total.terms[1], 0.0)
+        result.hi[...], result.lo[...] = Pair(*total.terms).keep(finite, sums.sum_0)
         result.extreme[...] = sums.extreme | (total.left & finite)
     elif p == 0.0:
         result.hi[...] = np.count_nonzero(sizes, axis=-1)
@@ -221,11 +219,11 @@ def _raise_quotients(size: Pair, unit: Floats, p: float) -> Pair:
     usable = _is_usable(size.hi)
     whole = bool(usable.all())
     if not whole:
-        size = Pair(np.where(usable, size.hi, unit), np.where(usable, size.lo, 0.0))
+        size = size.keep(usable, unit)
     (hi, lo), exponent = raise_to_power(size, p, unit)
     exponent = np.maximum(exponent, _LEAST_POWER)
     power = Pair(np.ldexp(hi, exponent), np.ldexp(lo, exponent))
-    return power if whole else Pair(*(np.where(usable, part, 0.0) for part in power))
+    return power if whole else power.keep(usable)
 
 
 def fold_powers(leaves: Powers, p: float) -> Powers:
@@ -237,8 +235,7 @@ def fold_powers(leaves: Powers, p: float) -> Powers:
         (hi, lo), left = distill([a[..., leaf] for a in total for leaf in range(leaves.hi.shape[-1])], 2)
         plain = np.add.reduce(leaves.hi, axis=-1)
         finite = np.isfinite(plain)
-        pair = Pair(np.where(finite, hi, plain), np.where(finite, lo, 0.0))
-        return Powers(unit, *pair, extreme | (left & finite), count)
+        return Powers(unit, *Pair(hi, lo).keep(finite, plain), extreme | (left & finite), count)
     if math.isinf(p):
         unit, rest = _find_unit(Pair(leaves.unit, leaves.lo), p)
         return Powers(unit, np.zeros_like(unit), rest, extreme, count)
@@ -277,16 +274,14 @@ def merge_powers(leaves: Powers, count: Any, read: Read, *, p: float) -> Lengths
     length = Pair(size, np.where(usable, folded.lo, 0.0))
     error: Any = 0.0
     if has_powers(p):
-        total = Pair(np.where(usable, folded.hi, 1.0), np.where(usable, folded.lo, 0.0))
-        root, exponent = take_root(total, p)
+        root, exponent = take_root(Pair(folded.hi, folded.lo).keep(usable, 1.0), p)
         mantissa, own = np.frexp(size)
         error = SUM_OF_POWERS.error / abs(p) + (np.abs(exponent) + 1) * LOGARITHM.error + POWER.error
         length, exponent = pair_multiply(root, Pair(mantissa, 0.0)), exponent + own
         within = (exponent > _LEAST_EXPONENT) & (exponent < _LARGEST_EXPONENT)
         length = length.map(lambda part: np.where(within, np.ldexp(part, np.where(within, exponent, 0)), 1.0))
         error = np.where(usable, np.where(within, error, 1.0), 0.0)
-    found = Pair(np.where(usable, length.hi, unit), np.where(usable, length.lo, 0.0))
-    return Lengths(count, found, error, recall)
+    return Lengths(count, length.keep(usable, unit), error, recall)
 
 
 def find_length_of_all(values: Floats, p: float) -> float:

@@ -78,8 +78,7 @@ class Moments:
         square, error = pair_divide(self.square, parts), self.error + np.where(is_shift, 0.0, PAIR.error)
         finite = np.isfinite(square.hi)
         if not finite.all():
-            plain = self.square.hi / self.times / freedom
-            square = Pair(np.where(finite, square.hi, plain), np.where(finite, square.lo, 0.0))
+            square = square.keep(finite, self.square.hi / self.times / freedom)
 
         def ask(group: int) -> tuple[Fraction, Fraction | None]:
             from fractions import Fraction

@@ -123,10 +123,7 @@ def measure_extremes(x: NDArray[Any], work: Workspace, selected: Selected | None
         for extreme, nothing in ((np.minimum, largest), (np.maximum, least))
     )
     if selected is not None:
-        low, high = (
-            Pair(np.where(count > 0.0, pair.hi, nothing), np.where(count > 0.0, pair.lo, 0.0))
-            for pair, nothing in ((low, np.inf), (high, -np.inf))
-        )
+        low, high = low.keep(count > 0.0, np.inf), high.keep(count > 0.0, -np.inf)
     return make_extremes(low, high, count)
 
 

@@ -25,6 +25,7 @@ from normcli.numerics.statistics.divisor import (
     Solution,
     add_eps,
     find_exact_divisor,
+    replace_flat,
     replace_zero,
     replace_zeros,
 )
@@ -72,8 +73,6 @@ def solve(plan: Plan, measured: Measured | Solution) -> Solution:
         return measured
     solution = measured.solve(plan)
     if plan.spec.flat_rule is not None:
-        from normcli.numerics.statistics.divisor import replace_flat
-
         solution = replace_flat(plan, solution, measured.count)
     if plan.norm.is_partial:
         solution = leave_out(plan, solution)

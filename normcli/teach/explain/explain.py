@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from normcli.results.backward import require_gradients
 from normcli.teach.explain.gradient_steps import BackwardSteps
 from normcli.teach.explain.measured_group import add_gradients, find_group, measure_group
 from normcli.teach.explain.story import Story, StoryStep
-from normcli.teach.explain.surrounding_steps import begin_with_product, begin_with_sum
+from normcli.teach.explain.surrounding_steps import list_products, list_sums
 from normcli.teach.explain.value_steps import StepList, name_group
 from normcli.teach.formulas.expression import MOST_TERMS
 
@@ -78,11 +79,14 @@ def explain(problem: Problem, *, at: tuple[int, ...] | None = None, every: bool 
 
             windows, matrices = others.WindowBackwardSteps, others.MatrixBackwardSteps
             steps = windows(group, values, dy) if plan.groups_overlap else matrices(group, running=False)
-    story = Story(plan, group, at, steps.build(), running)
+    told, addends = steps.build(), problem.tensor.addends
     if inputs.gated_input is not None:
-        story = begin_with_product(story, inputs.gated_input)
-    addends = problem.tensor.addends
-    return story if addends is None else begin_with_sum(story, addends)
+        told = (*list_products(group, inputs.gated_input), *told)
+    if addends is not None:
+        told = (*list_sums(group, addends), *told)
+        parts = (plan.grid.take_group(part, number) for part in (addends.values, addends.residual))
+        group = replace(group, addends=tuple(parts))
+    return Story(plan, group, at, told, running)
 
 
 def tell_of_nothing(plan: Plan) -> Story | None:

@@ -174,7 +174,7 @@ class BackwardSteps(StepList):
         if outcome.gate is not None:
             self.steps += list_activation(outcome.gate, outcome)
         for name in reversed(self.chain.between):
-            link = self.chain.link_value(name, [], self.numbers.work_out)
+            link = self.chain.link(name, [], self.numbers.work_out)
             through = WORDS[link.through[0]]
             sentence = f"How the loss changes with {WORDS[name]} of the value: through {through}."
             self._add_link(StoryStep(name, sentence, outcome=outcome), link, self.numbers.take(outcome.place))
@@ -184,7 +184,7 @@ class BackwardSteps(StepList):
         own = self.numbers.take(outcome.place)
         if not all(math.isfinite(number.value) for number in own.values()):
             return
-        link = self.chain.link_value("x", self.links, self.numbers.work_out)
+        link = self.chain.link("x", self.links, self.numbers.work_out)
         through = enumerate_words(["itself", *(WORDS[name] for name in link.through[1:])])
         step = StoryStep("dx", f"How the loss changes with the value: through {through}.", _DX, outcome=outcome)
         if UNGATED.text not in own:
@@ -193,7 +193,7 @@ class BackwardSteps(StepList):
         step = step._replace(sentence=f"How the loss changes with the product: through {through}.")
         found = self._add_link(step._replace(name="product", symbol=self._symbols[name_slope("x")]), link, own)
         self._by_product = {name_slope("x"): found}
-        link = self.chain.link_value(UNGATED.text, [], self.numbers.work_out)
+        link = self.chain.link(UNGATED.text, [], self.numbers.work_out)
         sentence = "How the loss changes with the value before the gate: through the product."
         self._add_link(StoryStep("dx", sentence, _DX, outcome=outcome), link, own | self._by_product)
 
@@ -208,10 +208,10 @@ class BackwardSteps(StepList):
             of = by if name == "beta" else f"{by} · x̂"
             sentence = f"What the value adds to d{name}, which is Σ dy{of}{self._name_spread()}."
             symbol = _name_part(name, rf"\{name}")
-            link = self.chain.link_value(name, [], self.numbers.work_out)
+            link = self.chain.link(name, [], self.numbers.work_out)
             self._add_link(StoryStep(f"d{name}", sentence, symbol, outcome=outcome), link, own)
         if self.group.gate is not None:
-            link = self.chain.link_value(FACTOR.text, [], self.numbers.work_out)
+            link = self.chain.link(FACTOR.text, [], self.numbers.work_out)
             through = "the norm's result" if self.group.gate.times is None else "the product"
             if self.group.gate.activation is not Activation.NONE:
                 link = link._replace(formula=make_product(link.formula, _SLOPE))

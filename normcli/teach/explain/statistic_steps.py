@@ -75,26 +75,15 @@ class StatisticSteps(MatrixSteps):
                 return self._find_by_moments()
 
     def _find_by_moments(self) -> tuple[Constant | None, Constant | None]:
-        norm = self.plan.norm
-        mean = self._find_mean() if self._is_needed("mean") else None
-        centre = None if norm.centre is Centre.NOTHING else mean
-        if not norm.divisor.divides:
-            return centre, None
-        row = norm.divisor
+        centre, row = self.plan.norm.centre, self.plan.norm.divisor
+        is_needed = centre is Centre.MEAN or (row.divides and row.about_mean)
+        mean = self._find_mean() if is_needed else None
+        middle = None if centre is Centre.NOTHING else mean
+        if not row.divides:
+            return middle, None
         root = self.group.statistics[row.spread or ""]
         symbols = SYMBOLS[row.square], SYMBOLS[row.root]
-        return centre, self._add_root(self._find_mean_square(mean, root), *symbols, root)
-
-    def _is_needed(self, statistic: str) -> bool:
-        """Whether the centre or the divisor is a statistic or is made of it, so that it needs a step."""
-        norm = self.plan.norm
-        divisor = norm.divisor
-        if statistic == norm.centre.statistic or not divisor.divides:
-            return statistic == norm.centre.statistic
-        if not divisor.is_by_order:
-            return divisor.about_mean
-        made_of = ORDER_STATISTICS[divisor.spread or ""].combination
-        return statistic == divisor.spread or (made_of is not None and statistic in made_of)
+        return middle, self._add_root(self._find_mean_square(mean, root), *symbols, root)
 
     def _find_by_order(self) -> tuple[Constant | None, Constant | None]:
         """Add steps to the quantiles or extremes that centre and divisor are made of, and to their differences.
@@ -102,7 +91,10 @@ class StatisticSteps(MatrixSteps):
         Return the numbers of centre and divisor, None for one that the norm lacks.
         """
         norm, found = self.plan.norm, dict[str, Constant]()
-        for row in map(ORDER_STATISTICS.__getitem__, filter(self._is_needed, norm.statistics)):
+        needed: set[object] = {norm.centre.statistic}
+        if norm.divisor.divides and norm.divisor.spread is not None:
+            needed |= {norm.divisor.spread, *(ORDER_STATISTICS[norm.divisor.spread].combination or ())}
+        for row in map(ORDER_STATISTICS.__getitem__, filter(needed.__contains__, norm.statistics)):
             percent = self.plan.find_percents().get(row.name, 0.0)
             sentence = row.sentence.format(count=self.counted, percent=f"{percent:g}")
             step = StoryStep(row.name, sentence, Symbol(row.symbol, row.latex or row.symbol))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from normcli.dtypes import is_float
@@ -14,42 +13,35 @@ from normcli.teach.formulas.expression import Constant, Product, Sum, Symbol
 from normcli.tensors.residual import ResidualSum
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy as np
 
     from normcli.numerics.elements.gate import Gated
-    from normcli.teach.explain.measured_group import Outcome
-    from normcli.teach.explain.story import Story
+    from normcli.teach.explain.measured_group import MeasuredGroup, Outcome
     from normcli.tensors.residual import Addends
 
 
 _SUM = Symbol("x + r", "x + r")
 
 
-def begin_with_sum(story: Story, addends: Addends) -> Story:
-    """Return a story that begins with the addition of the residual, value by value.
-
-    A story without a group is returned as it is.
+def list_sums(group: MeasuredGroup, addends: Addends) -> Iterator[StoryStep]:
+    """Yield a step for each value of a story, which adds the residual to x.
 
     Parameters
     ----------
-    story : Story
-        The story of the sum, forward or backward.
+    group : MeasuredGroup
+        The group of the sum.
     addends : Addends
         x and the residual.
     """
-    group = story.group
-    if group is None:
-        return story
-    parts = tuple(story.plan.grid.take_group(part, group.number) for part in (addends.values, addends.residual))
     sentence = f"{_describe(group.values.dtype, addends.kind)} From here on, x is the sum."
-    steps = []
     for outcome in group.outcomes:
         numbers = [get_number(part, outcome.index) for part in (addends.values, addends.residual)]
         step = StoryStep(RESIDUAL, sentence, _SUM, outcome=outcome)
         if all(map(math.isfinite, (*numbers, outcome.value))):
             step = step._replace(chain=(Sum(tuple(map(Constant, numbers))),), value=Constant(outcome.value))
-        steps.append(step)
-    return replace(story, group=replace(group, addends=parts), steps=(*steps, *story.steps))
+        yield step
 
 
 def _describe(dtype: np.dtype[Any], kind: ResidualSum) -> str:
@@ -103,21 +95,17 @@ def list_activation(gate: Gated, outcome: Outcome) -> list[StoryStep]:
     return steps
 
 
-def begin_with_product(story: Story, gate: Gated) -> Story:
-    """Return a story whose first steps multiply each value of the tensor by its gate's activation.
-
-    A story without a group is returned as it is.
+def list_products(group: MeasuredGroup, gate: Gated) -> list[StoryStep]:
+    """Return steps that multiply each value of a story by its gate's activation.
 
     Parameters
     ----------
-    story : Story
-        The story of the norm of the product.
+    group : MeasuredGroup
+        The group of the product.
     gate : Gated
         The gate; its field `times` is the tensor before the gate.
     """
-    group, ungated, gate = story.group, gate.times, gate._replace(times=None)
-    if group is None:
-        return story
+    ungated, gate = gate.times, gate._replace(times=None)
     name = name_factor(gate)
     sentence = f"Each x is multiplied by {name}, and rounded to {group.values.dtype.name}."
     steps = [StoryStep("gated", f"{sentence} From here on, x is the product.")]
@@ -129,7 +117,7 @@ def begin_with_product(story: Story, gate: Gated) -> Story:
             chain = (Product(Constant(number), factor),)
             product = product._replace(chain=chain, value=Constant(outcome.value, exact=False))
         steps.append(product)
-    return replace(story, steps=(*steps, *story.steps))
+    return steps
 
 
 def _tell(value: float, *, exact: bool = True) -> Constant | None:

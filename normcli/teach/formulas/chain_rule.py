@@ -97,7 +97,7 @@ class Chain:
     def _gradients(self) -> Mapping[Expression, Expression]:
         found: dict[Expression, Expression] = {}
         for name in reversed(self.between):
-            formula = self.link_value(name, [], lambda _: Fraction(0)).formula
+            formula = self.link(name, [], lambda _: Fraction(0)).formula
             assert formula is not None
             found[Symbol(name_slope(name))] = replace(formula, found)
         return found
@@ -129,26 +129,13 @@ class Chain:
             name = self.shared[place].name or ""
             if self.shared[place].formula is None and self.shared[place].slope is None:
                 continue  # what is given is a constant, and so is a number of values
-            link = self._link(name, links, weigh)
+            link = self.link(name, links, weigh, of_one=False)
             if not (self.fixed and name == "divisor"):
                 links.append(link)
         return links
 
-    def link_value(self, name: str, links: Sequence[Link], weigh: Callable[[Expression], Fraction]) -> Link:
-        """Return the derivative with respect to a name of single values, such as `x`, `x̂` or `gamma`.
-
-        Parameters
-        ----------
-        name : str
-        links : sequence of Link
-            The list that `link_shared` returned; empty if no shared name depends on this one.
-        weigh : callable
-            Returns the number of an expression, on which some derivatives depend.
-        """
-        return self._link(name, links, weigh, of_one=True)
-
-    def _link(
-        self, name: str, links: Sequence[Link], weigh: Callable[[Expression], Fraction], *, of_one: bool = False
+    def link(
+        self, name: str, links: Sequence[Link], weigh: Callable[[Expression], Fraction], *, of_one: bool = True
     ) -> Link:
         """Return the derivative of the loss with respect to a name, such as `var`, by the chain rule.
 
@@ -158,7 +145,8 @@ class Chain:
         ----------
         name : str
         links : sequence of Link
-            The derivatives with respect to the later names that a group's values share, the last name first.
+            The derivatives with respect to the later names that a group's values share, the last name first;
+            empty if none of their formulas contains this name.
         weigh : callable
             Returns the number of an expression, on which some derivatives depend.
         of_one : bool
@@ -202,7 +190,7 @@ class Chain:
             Returns the number of an expression, on which some derivatives depend.
         """
         through = {link.name: link.through for link in links}
-        needed, new = set[str](), {*self.link_value("x", links, weigh).through}
+        needed, new = set[str](), {*self.link("x", links, weigh).through}
         while new:
             needed |= new
             new = {name for known in new for name in through.get(known, ())} - needed

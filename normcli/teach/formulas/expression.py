@@ -151,22 +151,7 @@ class LargestSingularValue(Single):
     """The largest singular value of the matrix of a group's values."""
 
 
-Expression = (
-    Constant
-    | Symbol
-    | Sum
-    | Maximum
-    | Minimum
-    | Difference
-    | Product
-    | Quotient
-    | Power
-    | Root
-    | Absolute
-    | Sign
-    | Negative
-    | LargestSingularValue
-)
+Expression = Constant | Symbol | Operation
 
 
 def rebuild(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
@@ -174,7 +159,7 @@ def rebuild(expression: Expression, change: Callable[[Expression], Expression]) 
     match expression:
         case Fold(terms, total, each):
             return type(expression)(tuple(map(change, terms)), total, None if each is None else change(each))
-        case Operation():
+        case Single() | BinaryOperation():
             return type(expression)(*map(change, expression.parts))
     return expression
 
@@ -232,13 +217,11 @@ def evaluate(expression: Expression, read: Callable[[Constant], Value] = read_ex
 
 def _apply(operation: Operation, numbers: Sequence[Fraction]) -> tuple[Fraction, bool]:
     """Return the result of an operation, and whether it is exact."""
-    match operation:
-        case Root():
-            return _take_root(*numbers)
-        case Power():
-            return _raise(*numbers)
-        case _:
-            return _EXACT[type(operation)](*numbers), True
+    if isinstance(operation, Root):
+        return _take_root(*numbers)
+    if isinstance(operation, Power):
+        return _raise(*numbers)
+    return _EXACT[type(operation)](*numbers), True
 
 
 _EXACT: Mapping[type[Operation], Callable[..., Fraction]] = {

@@ -106,16 +106,14 @@ def copy_coordinates(zarr: Any, folder: Path, key: str, like: Any) -> None:
     for name in list_coordinates(like.path.rpartition("/")[2], arrays):
         _copy(zarr, folder, f"{group}/{name}" if group else name, arrays[name])
     if getattr(root.metadata, "consolidated_metadata", None) is not None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a warning that format 3 does not specify it
+        with warnings.catch_warnings(action="ignore"):  # a warning that format 3 does not specify it
             zarr.consolidate_metadata(str(folder))
 
 
 def _copy(zarr: Any, folder: Path, name: str, array: Any) -> None:
     """Copy a Zarr array, with its attributes and format, to a store in a folder under a name."""
     names = getattr(array.metadata, "dimension_names", None)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # warnings about texts, which format 3 does not specify
+    with warnings.catch_warnings(action="ignore"):  # warnings about texts, which format 3 does not specify
         zarr.from_array(
             str(folder),
             data=array,

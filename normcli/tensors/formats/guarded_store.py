@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -34,14 +35,12 @@ class GuardedStore(LocalStore):  # type: ignore[misc]  # zarr is there only wher
         With `byte_range`, a range object of zarr's, only the bytes in that range are returned.
         """
         make = (prototype or default_buffer_prototype()).buffer.from_bytes
-        try:
-            with open_regular(self.root / key, os.path.realpath(self.root)) as stream:
-                size = os.fstat(stream.fileno()).st_size
-                start, end = _find_ends(byte_range, size)
-                stream.seek(start)
-                return make(stream.read(max(0, end - start)))
-        except _NO_VALUE:
-            return None
+        root = os.path.realpath(self.root)
+        with contextlib.suppress(*_NO_VALUE), open_regular(self.root / key, root) as stream:
+            start, end = _find_ends(byte_range, os.fstat(stream.fileno()).st_size)
+            stream.seek(start)
+            return make(stream.read(max(0, end - start)))
+        return None
 
     async def get_partial_values(self, prototype: Any, key_ranges: Any) -> list[Any]:
         """Return a list with the bytes of each (file, range) pair, or None for a file that is missing."""

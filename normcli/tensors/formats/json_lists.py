@@ -105,12 +105,10 @@ def to_array(value: Any, name: str) -> Parsed:
     DataError
         If the lists are ragged or an item is not a number; the message says where.
     """
-    try:
+    with contextlib.suppress(ValueError, OverflowError):  # ragged, or too deep: what is wrong is found below
         array = np.asarray(value)
         if is_real(array.dtype) and array.ndim <= MOST_AXES:
             return _hold_whole_numbers(value, array)
-    except (ValueError, OverflowError):  # ragged, or too deep: what is wrong is found below
-        pass
     shape = _find_shape(value, name)
     array = np.array(list(_flatten(value, shape, name)), dtype=np.float64).reshape(shape)
     return _hold_whole_numbers(value, array)

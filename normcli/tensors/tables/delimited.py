@@ -200,8 +200,7 @@ class Lines:
         if decimal != ".":
             texts = [text.replace(".", "_").replace(decimal, ".") for text in texts]
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error")
+            with warnings.catch_warnings(action="error"):
                 values = np.loadtxt(
                     texts,
                     dtype,

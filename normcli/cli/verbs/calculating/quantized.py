@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from click import option
 
 from normcli.cli.files.choose_destination import choose_values_file
-from normcli.cli.files.destination import Destination, WholeFiles
+from normcli.cli.files.destination import WholeFiles, print_document
 from normcli.cli.files.sources import load_actual
 from normcli.cli.parameters import options
 from normcli.cli.problem import load_problem
@@ -55,8 +55,7 @@ def quantize_norm(settings: Settings) -> None:
             destination.write_arrays(files, found.arrays)
     settings.run.warn(found.exact.plan.norm.name, *found.exact.warnings)
     if destination is None or answer.format_name or answer.show:
-        document = Destination(None, answer.format_name or "table")
-        document.write(QuantizedAnswer(found, problem.tensor), answer.view())
+        print_document(QuantizedAnswer(found, problem.tensor), answer)
 
 
 OPTIONS = (

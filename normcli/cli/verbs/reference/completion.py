@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import TYPE_CHECKING
 
@@ -11,9 +12,7 @@ from normcli.cli.verb_commands import Verb
 from normcli.errors import NormError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from click.shell_completion import CompletionItem
+    from collections.abc import Sequence
 
     from normcli.cli.parameters.settings import Settings
 
@@ -81,6 +80,8 @@ SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 def complete(commands: click.Command, arguments: Sequence[str]) -> None:
     """Print the completions of the last argument, one a line: kind, text and help, with tabs between them.
 
+    Nothing is printed if the words before it are no valid command line.
+
     Parameters
     ----------
     commands : Command
@@ -89,13 +90,16 @@ def complete(commands: click.Command, arguments: Sequence[str]) -> None:
         The words after the program's name; the last is completed and may be empty. Bash, which splits words at
         colons, gives the whole line up to the cursor as the first argument.
     """
+    from click.shell_completion import ShellComplete
+
     shell = os.environ[ASKED]
     *words, incomplete = _split_line(*arguments[:1]) if shell == "bash" else arguments or [""]
     option, equals, _ = incomplete.partition("=")
     before = option + equals if equals and option.startswith("--") else ""  # click leaves it out
     kept = max(incomplete.rfind(mark) for mark in _BREAKS) + 1 if shell == "bash" else 0
-    for item in _find(commands, words, incomplete):
-        click.echo(f"{item.type}\t{(before + item.value)[kept:]}\t{' '.join((item.help or '').split())}")
+    with contextlib.suppress(click.ClickException, click.exceptions.Exit, NormError):
+        for item in ShellComplete(commands, {}, "normcli", ASKED).get_completions(words, incomplete):
+            click.echo(f"{item.type}\t{(before + item.value)[kept:]}\t{' '.join((item.help or '').split())}")
 
 
 def _split_line(line: str = "") -> list[str]:
@@ -104,16 +108,6 @@ def _split_line(line: str = "") -> list[str]:
 
     words = split_arg_string(line)[1:]
     return words if words and not line.endswith(" ") else [*words, ""]
-
-
-def _find(commands: click.Command, words: list[str], incomplete: str) -> Iterator[CompletionItem[str]]:
-    """Yield the completions of `incomplete` after some words; none if the words are no valid command line."""
-    from click.shell_completion import ShellComplete
-
-    try:
-        yield from ShellComplete(commands, {}, "normcli", ASKED).get_completions(words, incomplete)
-    except (click.ClickException, click.exceptions.Exit, NormError):
-        return
 
 
 def _run(settings: Settings, shell: str) -> None:
