@@ -112,3 +112,35 @@ def test_one_pass_is_no_fault_of_a_tensor_around_0():
         moved = (x + mean).astype("f4")
         y = parse_computation("one-pass:float32").run(moved, formula, moved.dtype, (None, None))
         assert normcli.identify(y, moved).diagnosis.fault == fault
+
+
+def test_gn_of_another_memory_order_is_no_rounding():
+    """Gamma and beta are those of the channels; groups of the misread tensor are parts of its rows."""
+    x, gamma, beta = draw((2, 8, 4, 5)), draw(8, 1.0, 0.2, 1), draw(8, seed=2)
+    rows = x.transpose(0, 2, 3, 1).reshape(2, 2, -1)
+    y = standardize(rows).reshape(2, 4, 5, 8).transpose(0, 3, 1, 2) * gamma[:, None, None] + beta[:, None, None]
+    arrays = {"gamma": gamma.astype("f4"), "beta": beta.astype("f4")}
+    y, x = y.astype("f4"), x.astype("f4")
+    for told in (
+        normcli.check(y, x, "gn", groups=2, **arrays).diagnosis,
+        normcli.identify(y, x, **arrays).diagnosis,
+    ):
+        assert told.fault == "order-memory", told
+        assert "memory with channels last is read as channels first" in told.cause
+
+
+def test_a_reversed_gamma_of_channel_groups_is_named():
+    x, gamma = draw((3, 8, 5, 4), 30.0), draw(8, 1.0, 0.5, 1).astype("f4")
+    y = standardize(x.reshape(3, 2, -1)).reshape(x.shape) * gamma[::-1, None, None]
+    told = normcli.check(y.astype("f4"), x.astype("f4"), "gn", groups=2, gamma=gamma).diagnosis
+    assert told.cause == "gn differs: gamma is reversed"
+
+
+def test_a_small_fault_of_ln_is_no_gn_of_other_axes():
+    x, gamma, beta = (part.astype("f4") for part in (draw((8, 64), seed=4), draw(64, 1.0, 0.5, 5), draw(64)))
+    short = find_type("bfloat16")
+    x = x.astype(short)
+    rounded = gamma.astype(short).astype("f8")
+    y = (standardize(x.astype("f8")) * rounded + beta).astype(short)
+    told = normcli.identify(y, x, gamma=gamma, beta=beta).diagnosis
+    assert "gn" not in told.cause.split(), told

@@ -424,3 +424,17 @@ def test_rows_that_were_grouped_by_another_column_are_told(ddof, more, shops, no
     said = normcli(*SHOPS.split()).out
     assert "zscore differs: rows are grouped by month, not by shop" in said
     assert f"normcli zscore … --by month{more}\n" in said
+
+
+def test_a_column_that_names_each_row_is_no_group(here, normcli):
+    """With ddof 1, groups of one row are not judged, and a missing cell agrees with a missing cell."""
+    rng = np.random.default_rng(0)
+    cells = [f"r{n},{'ab'[n % 2]},{value:.4f}" for n, value in enumerate(rng.normal(size=40))]
+    cells[5] = "r5,b,"
+    noise = rng.normal(size=40).tolist()
+    noise[5] = float("nan")
+    (here / "x.csv").write_text("\n".join(["id,shop,price", *cells]))
+    (here / "y.csv").write_text("\n".join(["price", *map(str, noise)]))
+    asked = "check zscore -i x.csv --columns price --by shop --nan omit --actual y.csv -f json"
+    ran = normcli(*asked.split())
+    assert (ran.code, ran.json["diagnosis"]["verdict"]) == (1, "none")

@@ -12,6 +12,7 @@ from normcli import backward
 from normcli.engine.walk import Effort
 from normcli.errors import DataError, UsageError
 from normcli.numerics.elements.activation import Activation
+from normcli.numerics.rational import find_root
 from normcli.results.arguments import read_arguments
 from normcli.results.backward import calculate_backward
 from tests.conftest import pose
@@ -189,6 +190,24 @@ def test_parameters_that_pairs_do_not_decide_are_summed_exactly():
     require_exact((x, z, dy, gamma, beta), "silu", "after", "ln", "float64")
     dy[0] *= 1e170
     require_exact(tuple(a.astype("f4") for a in (x, z, dy, gamma, beta)), "silu", "after", "ln", "float32")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_gamma_of_a_whole_group_behind_a_gate_whose_tail_is_steep(seed):
+    """GELU far below 0 has a large error in pairs, of which the sum over the group has to know."""
+    rng = np.random.default_rng(seed)
+    x, dy = rng.normal(size=(2, 8, 1))
+    gate = rng.uniform(-12.0, -8.5, (8, 1))
+    found = backward(x, dy, "bn", gate=gate, gate_act="gelu", gamma=[1.5], beta=[0.0])
+    wide = [Fraction(value) for value in x[:, 0].tolist()]
+    mean = sum(wide) / 8
+    divisor = find_root(sum((value - mean) ** 2 for value in wide) / 8 + Fraction(1e-5), 400)
+    upstream = [
+        Fraction(d) * Activation.GELU.evaluate_exactly(Fraction(z), 300)[0]
+        for d, z in zip(dy[:, 0].tolist(), gate[:, 0].tolist(), strict=True)
+    ]
+    exact = sum(u * (value - mean) for u, value in zip(upstream, wide, strict=True)) / divisor
+    assert (found.dgamma[0], found.dbeta[0]) == (float(exact), float(sum(upstream)))
 
 
 @pytest.mark.parametrize("norm", ["ln", "rms"])

@@ -292,5 +292,7 @@ def share_by_groups(coefficients: Coefficients) -> KnownGradients:
     """
     plain = coefficients.share.hi * coefficients.inverse.hi
     value = pair_multiply(coefficients.share, coefficients.inverse)
-    value = value.keep(np.isfinite(coefficients.inverse.hi), plain)
-    return KnownGradients(value, np.zeros_like(plain), coefficients.extreme)
+    is_finite = np.isfinite(coefficients.inverse.hi)
+    value = value.keep(is_finite, plain)
+    error = coefficients.share_error * np.abs(np.where(is_finite, coefficients.inverse.hi, 0.0))
+    return KnownGradients(value, error, coefficients.extreme)
