@@ -115,7 +115,7 @@ def fit(
     waiting, bad = list(sources), list[str]()
     notes: list[tuple[str, str]] = []
     named: tuple[str, tuple[str, ...]] | None = None
-    fitting: _Fitting | None = None
+    survey: Survey | None = None
     stats: Stats | None = None
     good: list[tuple[Named, Opened | StoreVersion | None]] = []
     kinds: set[str] = set()
@@ -125,17 +125,18 @@ def fit(
             raise DataError(problem)
         bad.append(problem)
 
-    while waiting and fitting is None:
+    while waiting and survey is None:
         try:
             tensor = _load(waiting[0], None)
             survey = Survey(choose_subject(request, tensor), waiting[0].name, tensor.columns, policy)
-            fitting = _Fitting(survey, waiting[0], tensor, effort)
         except (DataError, MemoryError) as error:
             leave_out(_format_problem(waiting.pop(0), error))
-    if fitting is not None and survey_all is not None:
-        outcomes: Iterable[Surveyed | str] = survey_all(fitting.survey, waiting)
-    else:
-        outcomes = fitting.survey_all(waiting) if fitting is not None else ()
+    outcomes: Iterable[Surveyed | str] = ()
+    if survey is not None and survey_all is not None:
+        outcomes = survey_all(survey, waiting)
+    elif survey is not None:
+        waiting[0] = Named(survey.first, lambda _: tensor)  # standard input cannot be read again
+        outcomes = _survey_all(survey, waiting, tensor.values.nbytes, effort)
     for source, outcome in zip(waiting, outcomes, strict=True):
         if isinstance(outcome, str):
             leave_out(outcome)
@@ -153,14 +154,15 @@ def fit(
             if note is not None:
                 notes.append((source.name, note))
             good.append((source, opened))
-    if fitting is None or stats is None:
+    if survey is None or stats is None:
         raise DataError("no file is left to fit" + (f": {bad[0]}" if bad else ""))
     if named is not None and stats.subject.columns is None and stats.subject.has_columns():
         stats = stats._replace(subject=stats.subject._replace(columns=named[1]))
     if stats.subject.plan(1).norm.divisor.measurement is Measurement.QUANTILES:
         if len(kinds) > 1:  # text files: some hold whole numbers beyond 2⁵³, others do not
             notes.append(("the quantiles", "whole numbers beyond 2^53 beside others are rounded to float64"))
-        stats = stats._replace(quantiles=_search_quantiles(stats, good, fitting, widens=len(kinds) > 1))
+        found_in_all = _search_quantiles(stats, good, survey.columns, effort, widens=len(kinds) > 1)
+        stats = stats._replace(quantiles=found_in_all)
     return Fitted(stats, tuple(bad), tuple(notes))
 
 
@@ -194,7 +196,8 @@ def _format_problem(source: Named, error: BaseException) -> str:
 def _search_quantiles(
     stats: Stats,
     sources: Sequence[tuple[Named, Opened | StoreVersion | None]],
-    fitting: _Fitting,
+    columns: tuple[str, ...] | None,
+    effort: Effort,
     *,
     widens: bool,
 ) -> Quantiles:
@@ -209,8 +212,9 @@ def _search_quantiles(
         The statistics fitted so far.
     sources : sequence
         Pairs of a tensor's source and the version of its file when it was first read (None without a file).
-    fitting : _Fitting
-        The fit, which loads the tensors.
+    columns : tuple of str or None
+        The columns of the first tensor, in whose order those of all are put.
+    effort : Effort
     widens : bool
         Whether all values are converted to float64.
 
@@ -226,7 +230,7 @@ def _search_quantiles(
 
     def load_all() -> Iterator[RankedValues]:
         for source, opened in sources:
-            tensor = fitting.load(source)
+            tensor = _load(source, columns)
             if widens:
                 tensor = tensor._replace(values=tensor.values.astype("float64", copy=False))
             if tensor.opened != opened:
@@ -241,7 +245,7 @@ def _search_quantiles(
                 numbers = number_groups_of(places, subject.shape[-1])
                 yield RankedValues(subject.plan(len(places)), fetch(tensor.values[rows]), numbers)
 
-    return find_quantiles(load_all, fitting.effort, Selection(omits_nan=True) if stats.omits_nan else None)
+    return find_quantiles(load_all, effort, Selection(omits_nan=True) if stats.omits_nan else None)
 
 
 class Survey(NamedTuple):
@@ -263,14 +267,10 @@ class Survey(NamedTuple):
     columns: tuple[str, ...] | None
     policy: Policy
 
-    def survey(self, source: Named, effort: Effort, tensor: Tensor | None = None) -> Surveyed | str:
-        """Return the statistics of a source's tensor, or a message if it cannot be read or does not fit.
-
-        `tensor` is the source's tensor if it is loaded already; None: it is loaded here.
-        """
+    def survey(self, source: Named, effort: Effort) -> Surveyed | str:
+        """Return the statistics of a source's tensor, or a message if it cannot be read or does not fit."""
         try:
-            loaded = _load(source, self.columns) if tensor is None else tensor
-            return self._survey(source.name, loaded, effort)
+            return self._survey(source.name, _load(source, self.columns), effort)
         except (DataError, MemoryError) as error:
             return _format_problem(source, error)
 
@@ -296,51 +296,25 @@ class Survey(NamedTuple):
 SurveyAll: TypeAlias = "Callable[[Survey, Sequence[Named]], Iterable[Surveyed | str]]"
 
 
-class _Fitting(NamedTuple):
-    """A fit whose first tensor has been loaded.
+def _survey_all(
+    survey: Survey, sources: Sequence[Named], size: int, effort: Effort
+) -> Iterator[Surveyed | str]:
+    """Yield for each source, in order, the statistics of its tensor, or a message if that cannot be fitted.
 
-    Parameters
-    ----------
-    survey : Survey
-    first : Named
-        The source of the first tensor.
-    tensor : Tensor
-        The first tensor. It stays in memory, as standard input cannot be read again.
-    effort : Effort
+    On Linux, several processes do so if all tensors together have 64 MiB or more, estimated as `size`, the
+    bytes of the first, times their number.
     """
-
-    survey: Survey
-    first: Named
-    tensor: Tensor
-    effort: Effort
-
-    def load(self, source: Named) -> Tensor:
-        """Return the tensor of a source, its columns in the order of the first tensor's."""
-        return self.tensor if source is self.first else _load(source, self.tensor.columns)
-
-    def survey_all(self, sources: Sequence[Named]) -> Iterator[Surveyed | str]:
-        """Yield for each source, in order, the statistics of its tensor, or a message if that cannot be fitted.
-
-        On Linux, several processes do so if all tensors together have 64 MiB or more, estimated as the size of
-        the first times their number.
-        """
-        most, size = self.effort.threads or count_processors(), self.tensor.values.nbytes
-        workers = min(most, len(sources))
-        if workers < 2 or size * len(sources) < MUCH or not can_fork():
-            yield from (self._survey(source, self.effort) for source in sources)
-            return
-        observer, alone = self.effort.observer, Effort(threads=1)
+    workers = min(effort.threads or count_processors(), len(sources))
+    if workers < 2 or size * len(sources) < MUCH or not can_fork():
+        yield from (survey.survey(source, effort) for source in sources)
+        return
+    observer, alone = effort.observer, Effort(threads=1)
+    if observer is not None:
+        observer.expect(size * len(sources))
+    for outcome in run_in_processes(lambda n: survey.survey(sources[n], alone), range(len(sources)), workers):
         if observer is not None:
-            observer.expect(size * len(sources))
-        for outcome in run_in_processes(
-            lambda n: self._survey(sources[n], alone), range(len(sources)), workers
-        ):
-            if observer is not None:
-                observer.advance(size)
-            yield outcome
-
-    def _survey(self, source: Named, effort: Effort) -> Surveyed | str:
-        return self.survey.survey(source, effort, self.tensor if source is self.first else None)
+            observer.advance(size)
+        yield outcome
 
 
 def _load(source: Named, wanted: tuple[str, ...] | None) -> Tensor:

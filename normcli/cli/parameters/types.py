@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from normcli.norms.option_kinds import Option
 
+    Completions = list[CompletionItem[str]]
+
 
 def parse_shape(text: str) -> tuple[int, ...]:
     """Return the shape in a text such as `2,3,4,4` or `2x3x4x4`; `()` is the shape of a single number."""
@@ -67,9 +69,7 @@ def parse_shard(text: str) -> tuple[int, int]:
 class FileName(click.types.StringParamType):
     """A click type for a text that may name a file, or an array in it (`FILE:KEY`): any text is valid."""
 
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem[str]]:
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Completions:
         """Return the arrays of an existing file whose name a colon follows; otherwise files."""
         from click.shell_completion import CompletionItem
 
@@ -96,9 +96,7 @@ class NormName(click.types.StringParamType):
     def __init__(self, others: Mapping[str, str] = MappingProxyType({}), *, files: bool = False) -> None:
         self._others, self._files = others, files
 
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem[str]]:
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Completions:
         """Return the norms, the other words and, if they may stand there, the files that begin with a text."""
         from normcli.cli.commands import complete_names
 
@@ -128,9 +126,7 @@ class Words(click.ParamType[tuple[str, ...]]):
     def __init__(self, known: Sequence[str]) -> None:
         self.known = known
 
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem[str]]:
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Completions:
         """Return the known words that begin with the text after the last comma."""
         from click.shell_completion import CompletionItem
 
@@ -161,9 +157,7 @@ class Framework(click.ParamType[str]):
     def __init__(self, norm: str) -> None:
         self.norm = norm
 
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem[str]]:
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Completions:
         """Return the frameworks whose names begin with a text."""
         from click.shell_completion import CompletionItem
 

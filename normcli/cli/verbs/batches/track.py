@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from normcli.answers.calculating.calculation import Answer
     from normcli.cli.parameters.settings import AnswerOptions, Settings
     from normcli.norms.conventions import RunningRule
-    from normcli.numerics.statistics.solution import Given
     from normcli.results.arguments import Problem
     from normcli.running.average import State
 
@@ -67,7 +66,7 @@ def track(settings: Settings) -> None:
         If a file cannot be read or written, or the state file stays locked longer than `--lock-timeout`.
     """
     from normcli.answers.batches.running_statistics import Tracking
-    from normcli.running.average import choose_rule
+    from normcli.running.average import begin, choose_rule
     from normcli.running.state_file import hold, read_state
 
     path, request, timeout = settings.running.state, settings.request, settings.training.lock_timeout
@@ -97,7 +96,9 @@ def track(settings: Settings) -> None:
             before = entries[-1].step.after if entries else kept
             wanted = None if before is None else before.columns
             problem, given = load_training(settings._replace(source=source).want(wanted))
-            state = before if entries and before is not None else _begin(problem, given, kept)
+            if kept is not None and given is not None:
+                raise UsageError("--state holds running statistics; leave out --running-mean and --running-var")
+            state = begin(problem.plan, given) if before is None else before
             batch = _enter(state, problem, rule, settings, goes, files)
             if not goes.is_stream:
                 batch.save()
@@ -177,20 +178,6 @@ def _finish(run: Tracking, batch: _Batch, outputs: Outputs, answer: AnswerOption
             raise DataError(f"the answer cannot be written: {reason}{left}") from error
     if stopped is not None:
         raise stopped
-
-
-def _begin(problem: Problem, given: Given | None, kept: State | None) -> State:
-    """Return the state before the first batch: `kept`, else `given`, else mean 0 and variance 1.
-
-    `kept` is from the state file, `given` from options; if both are there, `UsageError` is raised.
-    """
-    from normcli.running.average import begin
-
-    if kept is not None:
-        if given is not None:
-            raise UsageError("--state holds running statistics; leave out --running-mean and --running-var")
-        return kept
-    return begin(problem.plan, given)
 
 
 def _enter(

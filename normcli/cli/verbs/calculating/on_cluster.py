@@ -132,11 +132,7 @@ def use_on_cluster(
     from normcli.cluster.stores import open_source, run_each
     from normcli.fitting.subject import require_order
 
-    stores = [
-        (one, destination)
-        for one, destination in pairs
-        if find_place(one.name) is not None and destination.format_name == STORE
-    ]
+    stores = [pair for pair in pairs if find_place(pair[0].name) and pair[1].format_name == STORE]
     files = [
         (one, destination._replace(path=locate(str(destination.path))))
         for one, destination in pairs
