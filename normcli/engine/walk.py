@@ -158,28 +158,16 @@ class Walk:
         if threads == 1:
             self._work_through(tiles, work_on)
             return
+        from concurrent import futures  # on use: small tensors need no threads
+
         shared = _SharedTiles(tiles)
-        failures: list[BaseException] = []
-
-        def take_part() -> None:
+        with futures.ThreadPoolExecutor(threads) as pool:  # its end waits for all threads
+            parts = [pool.submit(self._work_through, shared, work_on) for _ in range(threads)]
             try:
-                self._work_through(shared, work_on)
-            except BaseException as error:
+                for part in futures.as_completed(parts):
+                    part.result()
+            finally:  # after a failure, or an interrupt, which only the main thread receives
                 shared.stop()
-                failures.append(error)
-
-        workers = [threading.Thread(target=take_part) for _ in range(threads)]
-        for worker in workers:
-            worker.start()
-        try:
-            for worker in workers:
-                worker.join()
-        finally:  # an interrupt, which only the main thread receives, ends the waiting
-            shared.stop()
-            for worker in workers:
-                worker.join()
-        if failures:
-            raise failures[0]
 
     def _work_through(self, tiles: Iterator[Slices], work_on: Work) -> None:
         """Work on tiles until there are no more."""

@@ -179,11 +179,10 @@ def _evaluate(
     """
     known = find_sigma_gradient(matrix, iteration, min(bits, _MOST_BITS))
     assert known is not None  # as it was not with fewer bits
-    chosen = (
+    numerators, errors = (
         ScaledIntegers(each.values.reshape(-1)[places], each.exponent)
         for each in known.find_numerators(*exact, min(bits, _MOST_BITS))
     )
-    numerators, errors = chosen
     is_exact = known.is_exact or bits >= _MOST_BITS
     if is_exact and not known.is_exact:
         numerators, errors = numerators.move(errors.find_top() + 1), errors.subtract(errors)

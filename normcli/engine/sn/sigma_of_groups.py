@@ -155,7 +155,6 @@ class SingularValues:
     def solve(self, plan: Plan) -> Solution:
         """Return the solution of groups: no mean, σ or its estimate as the divisor, and σ as statistic."""
         row, values = plan.norm.divisor, self.values
-        nothing = np.zeros(len(values))
         sizes = np.array([1.0 if value.known is None else value.known for value in values])
 
         def replace(value: SingularValue) -> Fraction | None:
@@ -169,19 +168,14 @@ class SingularValues:
             found = None if value.known is not None else value.find(bits or ROOT_BITS) or None
             return Fraction(0), replace(value) if found is None else found
 
-        solution = Solution(
-            Triple(nothing.copy(), nothing.copy(), nothing.copy()),
-            Pair(sizes.copy(), nothing.copy()),
-            centred=False,
-            ask=ask,
-        )
+        mean, divisor = Triple(*np.zeros((3, len(values)))), Pair(sizes.copy(), np.zeros(len(values)))
+        solution = Solution(mean, divisor, centred=False, ask=ask)
         for group, value in enumerate(values):
             if value.known is not None and value.known != 0.0:
                 continue
             found = None if value.known is not None else value.find() or None
             sizes[group] = 0.0 if found is None else _round(value, found)
-            divisor = replace(value) if found is None else found
-            solution.settle(group, Fraction(0), divisor)
+            solution.settle(group, Fraction(0), replace(value) if found is None else found)
         assert row.spread is not None
         solution.statistics = {row.spread: sizes}
         return solution

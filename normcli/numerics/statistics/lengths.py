@@ -126,8 +126,7 @@ class Lengths:
         # eps is added to squares of p = 2 alone
         divisor = replace_zeros(add_eps(self.length, self.length, spec.eps, spec.eps_mode), spec.zero_rule)
         divisor = divisor.map(np.copy)
-        zero = np.zeros_like(norm)
-        mean = Triple(zero, zero.copy(), zero.copy())
+        mean = Triple(*np.zeros((3, *norm.shape)))
         error = np.broadcast_to(self.error, norm.shape)
         off = np.where((error == 0.0) & (not spec.eps), 0.0, KNOWN)
         solution = Solution(mean, divisor, centred=False, statistics={"norm": norm}, ask=ask, error=off)
