@@ -22,7 +22,6 @@ from normcli.norms.request import Request
 from normcli.results.arguments import AROUND, read_dtype, read_given, read_numbers
 from normcli.results.arrays import find_lazy
 from normcli.results.result import Result
-from normcli.tuples import NamedTuple
 from normcli.version import __version__
 
 if TYPE_CHECKING:
@@ -154,11 +153,13 @@ _IN_MEMORY = (
 """Arguments of `normalize` that are refused for dask arrays."""
 
 
-class _Asked(NamedTuple):
-    """The parsed arguments of `normalize` for a dask array.
+def _read_options(
+    x: Taken, norm: str, options: Mapping[str, Any]
+) -> tuple[Request, dict[str, NDArray[Any]], Plan, BlockUse | BlockNorm]:
+    """Read the arguments of `normalize`; if groups extend over samples, this calculates the statistics at once.
 
-    Parameters
-    ----------
+    Returns
+    -------
     request : Request
     affine : dict of str to ndarray
         Gamma and beta, if they were given.
@@ -166,16 +167,6 @@ class _Asked(NamedTuple):
         The plan of the whole array.
     block : BlockUse or BlockNorm
         The work on each block: to normalize it with fitted statistics (`BlockUse`) or by its own (`BlockNorm`).
-    """
-
-    request: Request
-    affine: dict[str, NDArray[Any]]
-    plan: Plan
-    block: BlockUse | BlockNorm
-
-
-def _read_options(x: Taken, norm: str, options: Mapping[str, Any]) -> _Asked:
-    """Read the arguments of `normalize`; if groups extend over samples, this calculates the statistics at once.
 
     Raises
     ------
@@ -196,7 +187,7 @@ def _read_options(x: Taken, norm: str, options: Mapping[str, Any]) -> _Asked:
     block = choose_block(
         request, array.shape, array.dtype, affine, options.get("nan"), functools.partial(fit_array, array)
     )
-    return _Asked(request, affine, plan, block)
+    return request, affine, plan, block
 
 
 def normalize_array(x: Taken, norm: str, **options: Any) -> LazyResult:

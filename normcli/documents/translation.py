@@ -38,8 +38,9 @@ def change_texts(part: Any, change: Change, change_name: Change = str) -> Any:
     match part:
         case str():
             return change(part)
-        case TableRow((first, *others), int()):
-            return part._replace(cells=(change_name(first), *map(change, others)))
+        case TableRow((first, *others), group):
+            name = change(first) if group is None else change_name(first)
+            return TableRow((name, *map(change, others)), group)
         case Matrix(name):
             return part._replace(name=change(name))
         case Equation(text):

@@ -155,13 +155,9 @@ class _Gatherer:
         groups = groups if self._numbers is None else self._numbers[groups]
         lower_at(sums.low, groups, batch.low)
         raise_at(sums.high, groups, batch.high)
-        for mine, found in (
-            (sums.count, count.astype(np.int64)),
-            (sums.nan, batch.nan),
-            (sums.above, batch.above),
-            (sums.below, batch.below),
-        ):
-            np.add.at(mine, groups, found)
+        np.add.at(sums.count, groups, count.astype(np.int64))
+        for name in ("nan", "above", "below"):
+            np.add.at(getattr(sums, name), groups, getattr(batch, name))
         _add_leaves(sums.total, sums.square, groups, batch)
         if self._images and self._sample_size <= MAX_LEAF:
             sums.add_deviations(groups, _find_leaf_deviations(batch), count)

@@ -30,14 +30,11 @@ _GROUPS = 2
 """The number of channel groups of a norm that needs one and is named without it."""
 
 
-def _parse_sizes(_: click.Context, param: click.Parameter, text: str | None) -> tuple[int, ...] | None:
-    """Return the batch sizes in a text such as `1,2,4`; None if the option is not given."""
-    if text is None:
-        return None
+def _parse_sizes(text: str) -> tuple[int, ...]:
     try:
-        return tuple(int(part) for part in text.split(","))
+        return tuple(map(int, text.split(",")))
     except ValueError as error:
-        raise click.BadParameter(f"{text!r} is no list such as 1,2,4", param=param) from error
+        raise click.BadParameter(f"{text!r} is no list such as 1,2,4") from error
 
 
 _OF_BATCH_SIZE = (
@@ -46,7 +43,7 @@ _OF_BATCH_SIZE = (
         help="The norms, as of compare: gn:groups=4 (by default 2). [default: bn,ln,gn]",
     ),
     option(
-        "--batches", callback=_parse_sizes, metavar="N,…",
+        "--batches", type=_parse_sizes, metavar="N,…",
         help="Samples in a batch, the watched one among them. [default: 1,2,4,8,32,128]",
     ),
     option("--draws", type=click.IntRange(min=1), metavar="N",
