@@ -83,7 +83,7 @@ def identify(question: Question, norm: str | None = None) -> Identification:
     saved = find_saved_dtype(question.y)
     with np.errstate(all="ignore"):  # hypotheses that do not fit overflow, and are left out for it
         found = _identify_as(saved, question, norm)
-        is_open = saved is None and not found.matches and found.plain is None
+        is_open = saved is None and not found.matches and (found.plain is None or bool(found.plain.axes))
         if is_open and (half := find_saved_dtype(question.y, (question.x,), few=True)) is not None:
             again = _identify_as(half, question, norm)  # few values show it, if all are exact ones, rounded
             exact = [one for one in (*again.matches, *again.doubtful) if one.equal == 1.0]

@@ -125,7 +125,7 @@ def test_values_are_the_same_by_themselves(norm, options, dtype, others, monkeyp
 
 
 def differentiate_nothing(groups, _, dtype, gate=None):
-    return np.zeros(groups.w.shape, dtype), np.ones(groups.w.shape, bool)
+    return np.zeros(groups.w.value.shape, dtype), np.ones(groups.w.value.shape, bool)
 
 
 def round_nothing(found, dtype):

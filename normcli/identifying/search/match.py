@@ -258,7 +258,7 @@ class Match(NamedTuple):
 
         True for an eps above 0 that is no default, with less than 20 bits in `fine`.
         """
-        is_own = self.eps == NORMS[self.norm].eps
+        is_own = self.has_default_eps and self.eps == NORMS[self.norm].eps
         return not is_own and self.eps_range[0] > 0.0 and self.fine < CERTAIN
 
     @property

@@ -291,9 +291,8 @@ def _diagnose_doubtful(found: Identification, layout: Layout) -> Diagnosis:
             also = [f"a kernel in {half} with sums that cancel, as E[x²] − E[x]² does", "another map"]
         return Diagnosis(Kind.UNDECIDED, cause, tuple(evidence), tuple(also))
     if odd is not None:
-        evidence = ["no kernel is known to have that eps", "that eps is not small beside the variances"]
         cause = f"{format_title(odd, layout)} needs an eps of {odd.eps:.6g} to give y"
-        return Diagnosis(Kind.UNDECIDED, cause, tuple(evidence))
+        return Diagnosis(Kind.UNDECIDED, cause, ("no kernel is known to have that eps",))
     if first.takes_up_rounding and first.bits >= CERTAIN:
         cause, unsaid = add_clauses(f"y may be {title}", clauses)
         also = [f"another eps, with statistics that are rounded to {dtype}"]

@@ -144,3 +144,16 @@ def test_a_small_fault_of_ln_is_no_gn_of_other_axes():
     y = (standardize(x.astype("f8")) * rounded + beta).astype(short)
     told = normcli.identify(y, x, gamma=gamma, beta=beta).diagnosis
     assert "gn" not in told.cause.split(), told
+
+
+@pytest.mark.parametrize("ask", ["check", "identify"])
+def test_a_factor_is_no_eps_where_the_divisors_of_all_groups_are_alike(ask):
+    rng = np.random.default_rng(5)
+    x, gamma, beta = (
+        rng.normal(*part).astype("f4") for part in ((300, 1, (8, 48)), (1, 0.5, 48), (0, 0.5, 48))
+    )
+    y = (divide(x.astype("f8")) / 1.001 * gamma + beta).astype("f4")
+    arguments = (y, x, *(("rms",) if ask == "check" else ()))
+    told = getattr(normcli, ask)(*arguments, gamma=gamma, beta=beta).diagnosis
+    assert told.fault == "affine-constant", told
+    assert "multiplied by 0.999001" in told.cause
