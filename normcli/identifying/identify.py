@@ -233,18 +233,18 @@ def _identify(question: Question, norm: str | None, list_cases: Callable[[], Seq
         if claims and not named.matches and {*named.known} <= {WEIGHT}:  # no scaler has that eps
             return blank._replace(claims=claims)
     if named.matches and _may_be_fault(named.matches[0], channels):
-        known = add_claims(blank._replace(doubtful=()), list_cases)
+        blank, in_parts = blank._replace(doubtful=()), named.matches[0].affine == ESTIMATED
+        known = add_claims(blank, list_cases, in_parts=in_parts)
         return known if known.claims else named
     return named
 
 
 def _may_be_fault(match: Match, channels: frozenset[int]) -> bool:
     """Whether a match has groups along no channel axis, or a fitted gamma that is 0 at some indices."""
-    if match.hypothesis is None:
-        return False
-    split, scale = match.hypothesis.sample.grid.split, match.hypothesis.affine.scale
+    h = match.hypothesis
+    split, scale = (None, None) if h is None else (h.sample.grid.split, h.affine.scale)
     is_zero = match.affine == ESTIMATED and scale is not None and not scale.all()
-    return is_zero or (split is not None and split.axis not in channels)
+    return is_zero or not (split is None or split.axis in channels)
 
 
 def _find_others(blank: Identification, samples: Sequence[Samples], search: Search) -> Identification:
