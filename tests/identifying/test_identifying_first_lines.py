@@ -157,3 +157,10 @@ def test_a_factor_is_no_eps_where_the_divisors_of_all_groups_are_alike(ask):
     told = getattr(normcli, ask)(*arguments, gamma=gamma, beta=beta).diagnosis
     assert told.fault == "affine-constant", told
     assert "multiplied by 0.999001" in told.cause
+
+
+def test_groups_of_a_part_of_a_large_tensor_are_no_other_axes():
+    x = draw((60_000, 3)).astype("f4")
+    told = normcli.check((1.01 * standardize(x.astype("f8"))).astype("f4"), x, "ln").diagnosis
+    assert "axes" not in told.cause, told
+    assert "1.01" in told.cause

@@ -178,7 +178,7 @@ def _weigh(model: Model, seen: Seen, numbers: int = 0) -> Model:
     eps = 0.0 if model.low == 0.0 else choose_eps(model.low, model.high)
     is_fitted = eps not in COMMON_EPS
     unit = seen.size if model.eps_mode is EpsMode.OUTSIDE else seen.size**2
-    is_factor = not seen.centred and seen.least.max() <= seen.largest.min()  # that fits all groups, too
+    is_factor = not seen.centred and seen.least.max() <= seen.largest.min()  # one factor fits all groups
     is_odd = bool(is_fitted and (is_factor or is_odd_eps(eps, unit)))
     bits = weigh(seen, eps=eps, is_fitted=is_fitted, is_odd=is_odd, numbers=numbers)
     return model._replace(bits=bits, is_odd=is_odd)

@@ -256,7 +256,7 @@ class Match(NamedTuple):
     def takes_up_rounding(self) -> bool:
         """Whether the fitted eps may be a default eps with statistics that were rounded to half precision.
 
-        True for an eps above 0 that is no default, with less than 20 bits in `fine`.
+        True for an eps above 0 that is not the norm's own default, with less than 20 bits in `fine`.
         """
         is_own = self.has_default_eps and self.eps == NORMS[self.norm].eps
         return not is_own and self.eps_range[0] > 0.0 and self.fine < CERTAIN

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from normcli.checking.ulp import choose_counting_dtype
@@ -165,8 +166,9 @@ def _compare_groups(plan: Plan, match: Match, asked: Question) -> list[OtherChoi
     if plan.request.over is not None:  # a match is of whole groups
         asked_for = find_option("over").format(plan.request.over)
         return [OtherChoice("statistics are over all values", asked_for)]
-    there = theirs.grid.canonical if match.hypothesis is None else match.hypothesis.sample.grid
-    own = plan.grid.canonical
+    there, own = theirs.grid.canonical, plan.grid.canonical
+    if match.hypothesis is not None:  # tried on a part of a large tensor, perhaps
+        there = replace(match.hypothesis.sample.grid, shape=own.shape)
     if there == own:
         return []
     split = there.split
