@@ -210,7 +210,7 @@ def read_stats(path: str) -> Stats:
     omits_nan = members.take_word("nan", _NAN_RULES) == _NAN_RULES[0]
     sums = read_sums(members, plan.grid.stats_shape, samples)
     size = samples * plan.grid.group_size
-    counted = sums.count + sums.nan + sums.above + sums.below
+    counted = sums.size
     if subject.by is not None:  # a row counts in one group only
         counted = counted.reshape(plan.grid.stats_shape).sum(axis=0)
     members.require(
