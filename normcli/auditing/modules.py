@@ -148,10 +148,9 @@ def describe_second(settings: LayerSettings, module: Any, name: str, *, has_same
     """
     if name not in _GATES or not has_same_shape:
         return settings._replace(left_out=name)
-    act = getattr(module, "activation", None)
-    is_known = isinstance(act, str) and act in {*Activation}
+    act: Any = getattr(module, "activation", None)
     return settings._replace(
-        gate_act=act if is_known else Activation.SILU.value,
+        gate_act=act if isinstance(act, str) and act in {*Activation} else Activation.SILU.value,
         gates_input=not getattr(module, "norm_before_gate", True),
     )
 
