@@ -40,6 +40,7 @@ ANSWERS = [
     "draw bn --shape 2,3,2,2",
     "backward bn --shape 2,3,2,2",
     "simulate batch-size --draws 3 --batches 1,2",
+    "simulate training --shape 8,2,2 --batch 4 --steps 2 --runs 2 --shift 1",
     "fit bn x.npy",
     "norms",
     "conventions gn",
