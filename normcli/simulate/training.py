@@ -12,10 +12,10 @@ from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import UsageError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
+from normcli.numerics.statistics.solution import Given
 from normcli.printable import format_count
 from normcli.results.calculate import calculate
 from normcli.running.average import begin, choose_rule, measure_batch, update
-from normcli.numerics.statistics.solution import Given
 from normcli.simulate.batch_size import calculate_batch, take_sample
 from normcli.simulate.batches import NO_CHANGE, Change, Population, Quartiles, measure_distance
 from normcli.teach.side_by_side import depends_on_batch
