@@ -176,7 +176,7 @@ class DumpWriter:
         stream.seek(self._room)
 
     def add_call(self, settings: LayerSettings) -> str:
-        """Add the settings of a layer's call; return the name of the call: `NAME`, then `NAME#2`, `NAME#3` …."""
+        """Add the settings of a layer's call; return its name: `NAME`, of later calls `NAME#2` …."""
         name, number = settings.name, 1
         with self._lock:
             while name in self._names:
