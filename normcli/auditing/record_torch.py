@@ -5,13 +5,20 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import inspect
 import threading
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from normcli.auditing.dump_file import RUNNING, LayerSettings
-from normcli.auditing.modules import NO_GRADIENTS, describe_module, find_parameters, looks_like_norm
+from normcli.auditing.modules import (
+    NO_GRADIENTS,
+    describe_module,
+    describe_second,
+    find_parameters,
+    looks_like_norm,
+)
 from normcli.errors import NormError, UsageError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
@@ -204,9 +211,13 @@ class Recorder:
             settings = settings._replace(norm=None, problem=reason)
         wanted = RUNNING if settings.evaluation or settings.momentum is not None else ()
         state = {role: getattr(module, role).detach().clone() for role in wanted}
-        if not others:
+        second = every[others[0]] if others else None
+        if second is None:
             settings = settings._replace(gate_act="", gates_input=False)
-        gate = every[others[0]] if settings.gate_act else None
+        elif settings.norm is not None and not settings.gate_act:
+            called = _find_name(module, args, named, second)
+            settings = describe_second(settings, module, called, has_same_shape=second.shape == x.shape)
+        gate = second if settings.gate_act else None
         call = _Call(settings, x, state, None if self._refuse(gate) is not None else gate)
         self._list_open(name).append(call)
         if not self._backward or settings.norm is None or settings.gate_act:
@@ -315,6 +326,12 @@ class Recorder:
         places = self._torch.from_numpy(np.sort(self._rng.choice(x.shape[axis], count, replace=False)))
         axes = plan.parameters.axes
         return _Sample(axis, places, axes.index(axis) if axis in axes else None)
+
+
+def _find_name(module: Any, args: tuple[Any, ...], named: dict[str, Any], value: Any) -> str:
+    """Return the name that a module's `forward` has for an argument."""
+    arguments = inspect.signature(module.forward).bind(*args, **named).arguments
+    return next((name for name, one in arguments.items() if one is value), "a second tensor")
 
 
 def _lacks_batch(module: Any, x: Any) -> bool:
