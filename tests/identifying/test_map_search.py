@@ -19,38 +19,12 @@ from normcli.identifying.question import Kind, Question
 from normcli.identifying.sampling import MOST_SAMPLED
 from normcli.identifying.search.norm_search import Search
 from normcli.identifying.words.phrasing import diagnose
-from tests.identifying.not_norms import make_far_plants, make_plants
 from tests.identifying.plain_words import require_plain_words
-from tests.marks import EVERY_CASE, costly, slowly
-
-
-def choose_plants():
-    """Return a plant of each map, each in its turn of another shape and dtype; or all."""
-    plants = [*make_plants(), *make_far_plants()]
-    maps = {}
-    for plant in plants:
-        maps.setdefault(plant.name.split(",")[0], []).append(plant)
-    return plants if EVERY_CASE else [of_map[i % len(of_map)] for i, of_map in enumerate(maps.values())]
-
-
-PLANTS = choose_plants()
+from tests.marks import costly, slowly
 
 
 def make(shape, seed=0, dtype="float32"):
     return np.random.default_rng(seed).normal(0.7, 2.0, shape).astype(dtype)
-
-
-@costly
-@pytest.mark.parametrize("plant", [pytest.param(plant, id=plant.name) for plant in PLANTS])
-@pytest.mark.slow
-def test_no_norm_is_named_of_what_no_norm_made(plant):
-    found = identify(Question(plant.x, plant.y))
-    assert not found.matches, diagnose(found).sentence
-    assert found.kind is not Kind.NORM
-    told = diagnose(found)
-    require_plain_words(told)
-    cause = told.cause
-    assert "except" not in cause or cause.startswith(("y is the input", "y is a · x"))
 
 
 @pytest.mark.parametrize("dtype", ["float32", *slowly(["float16", "float64"])])
