@@ -111,3 +111,9 @@ def test_what_would_take_days_is_refused_at_once(words, normcli):
 def test_a_tensor_of_no_axes_holds_no_samples(what, normcli):
     ran = normcli("simulate", *what.split(), "--data", "1.5")
     assert (ran.code, ran.err) == (2, "normcli: a tensor of 0 axes holds no samples\n")
+
+
+def test_quartiles_have_as_many_digits_as_the_median(normcli):
+    found = normcli("simulate", *SMALL, "-f", "json").json["norms"][0]["batches"][1]["output"]
+    shown = "{median:.3g} ({low:.3g}–{high:.3g})".format(**found)
+    assert any(line.endswith(shown) for line in normcli("simulate", *SMALL).lines)
