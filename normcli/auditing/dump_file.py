@@ -41,6 +41,12 @@ RUNNING = ("running_mean", "running_var")
 WEIGHTS = ("weight", "bias", *RUNNING)
 """The roles of tensors that a layer may share with another one."""
 
+PARAMETERS = {
+    "weight": ("weight", "gamma", "scale", "a_2", "g"),
+    "bias": ("bias", "beta", "shift", "b_2", "b"),
+}
+"""Role → the names that modules have for the attribute."""
+
 ROLES = (
     "input", "output", *WEIGHTS, *(f"{role}_after" for role in RUNNING), "grad_output", "grad_input",
     "grad_weight", "grad_bias", "gate",
@@ -79,6 +85,8 @@ class LayerSettings(NamedTuple):
         The activation applied to the gate, such as `silu`; empty without a gate.
     gates_input : bool
         Whether the gate multiplies the input of the norm; otherwise it multiplies the result.
+    left_out : str
+        The name of a further tensor that the module took and that is not recorded; empty if there is none.
     """
 
     name: str
@@ -94,6 +102,7 @@ class LayerSettings(NamedTuple):
     weights_of: str = ""
     gate_act: str = ""
     gates_input: bool = False
+    left_out: str = ""
 
     def add_note(self, words: str) -> LayerSettings:
         """Return these settings with a further remark in `note`."""
@@ -242,6 +251,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "name": (str,), "norm": (str,), "options": (dict,), "evaluation": (bool,),
     "momentum": (int, float, str), "batches": (int,), "kind": (str,), "note": (str,), "problem": (str,),
     "is_guess": (bool,), "weights_of": (str,), "gate_act": (str,), "gates_input": (bool,),
+    "left_out": (str,),
 }  # fmt: skip
 
 

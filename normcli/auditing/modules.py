@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from normcli.auditing.dump_file import RUNNING, LayerSettings
+from normcli.auditing.dump_file import PARAMETERS, RUNNING, LayerSettings
 from normcli.errors import UsageError
 from normcli.norms.conventions import CONVENTIONS
 from normcli.norms.options import find_option
@@ -41,18 +41,15 @@ _GATING_INPUT = (
 )  # fmt: skip
 """Gated classes that multiply by the gate before they normalize; others multiply the result."""
 
+_GATES = ("gate", "z")
+"""The names that the `forward` of other classes has for a gate."""
+
 _GUESSED = "RMSNorm"
 """The end of the names of other classes that are taken for Llama's norm."""
 
 
 NO_GRADIENTS = "gradients were asked for, and none were recorded"
 """The note on a layer that lacks them."""
-
-_PARAMETERS = {
-    "weight": ("weight", "gamma", "scale", "a_2", "g"),
-    "bias": ("bias", "beta", "shift", "b_2", "b"),
-}
-"""Role → the names that modules have for the attribute."""
 
 _PRUNED = "_orig"
 """The end of a parameter's name where torch's pruning calculates the attribute of the name before it."""
@@ -62,7 +59,7 @@ def find_parameters(module: Any) -> dict[str, str]:
     """Return the attribute that holds a module's gamma (`weight`) and beta (`bias`), by role, if it has one."""
     held = {
         role: [name for name in names if hasattr(getattr(module, name, None), "ndim")]
-        for role, names in _PARAMETERS.items()
+        for role, names in PARAMETERS.items()
     }
     return {role: names[0] for role, names in held.items() if names}
 
@@ -135,6 +132,27 @@ def describe_module(name: str, module: Any, also: Mapping[Any, str]) -> LayerSet
         gate_act=getattr(module, "activation", Activation.SILU.value) if kind.__name__.endswith(_GATED) else "",
         gates_input=kind.__name__ in _GATING_INPUT,
     )  # fmt: skip
+
+
+def describe_second(settings: LayerSettings, module: Any, name: str, *, has_same_shape: bool) -> LayerSettings:
+    """Return a module's settings with its second tensor as a gate, or else as `left_out`.
+
+    Parameters
+    ----------
+    settings : LayerSettings
+    module : torch.nn.Module
+    name : str
+        The name of the tensor in the module's `forward`.
+    has_same_shape : bool
+        Whether its shape is the input's, as a gate's is.
+    """
+    if name not in _GATES or not has_same_shape:
+        return settings._replace(left_out=name)
+    act: Any = getattr(module, "activation", None)
+    return settings._replace(
+        gate_act=act if isinstance(act, str) and act in {*Activation} else Activation.SILU.value,
+        gates_input=not getattr(module, "norm_before_gate", True),
+    )
 
 
 def _overrides(module: Any) -> bool:

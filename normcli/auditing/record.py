@@ -277,6 +277,10 @@ def record(
     Gamma is a PyTorch module's `weight`, `gamma`, `scale`, `a_2` or `g`, and beta its `bias`, `beta`, `shift`,
     `b_2` or `b`. A module with other parameters is recorded, and `audit` says that it cannot judge it.
 
+    A second tensor that a module's `forward` calls `gate` or `z` is recorded as a gate: with the module's
+    `activation`, otherwise silu; it multiplies the input if the module's `norm_before_gate` is False, otherwise
+    the result. Other further tensors are not recorded; `audit` says so where the output is not of the input.
+
     A module that is called again has `NAME#2`, `NAME#3`, … Values are copied to the processor's memory as they
     are, one tensor at a time. The file is described by `normcli help dumps`; `normcli audit` judges it.
 

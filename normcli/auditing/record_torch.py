@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from normcli.auditing.dump_file import RUNNING, LayerSettings
 from normcli.auditing.layer import CALL
-from normcli.auditing.modules import NO_GRADIENTS, describe_module, find_parameters
+from normcli.auditing.modules import NO_GRADIENTS, describe_module, describe_second, find_parameters
 from normcli.errors import NormError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
@@ -193,9 +194,12 @@ class ModuleWatch:
         wanted = RUNNING if settings.evaluation or settings.momentum is not None else ()
         state = {role: getattr(module, role).detach().clone() for role in wanted}
         given = [value for value in every.values() if isinstance(value, recorder.torch.Tensor)]
-        if not settings.gate_act or given[1:] == []:
+        if given[1:] == []:
             settings = settings._replace(gate_act="", gates_input=False)
-        elif recorder.refuse(given[1]) is None:
+        elif settings.norm is not None and not settings.gate_act:
+            called = _find_name(module, args, named, given[1])
+            settings = describe_second(settings, module, called, has_same_shape=given[1].shape == x.shape)
+        if settings.gate_act and recorder.refuse(given[1]) is None:
             state["gate"] = given[1]
         call = _Call(settings, x, state)
         vars(self._calls).setdefault("open", []).append(call)
@@ -310,6 +314,12 @@ class ModuleWatch:
         places = recorder.torch.from_numpy(np.sort(recorder.rng.choice(x.shape[axis], count, replace=False)))
         axes = plan.parameters.axes
         return _Sample(axis, places, axes.index(axis) if axis in axes else None)
+
+
+def _find_name(module: Any, args: tuple[Any, ...], named: dict[str, Any], value: Any) -> str:
+    """Return the name that a module's `forward` has for an argument."""
+    arguments = inspect.signature(module.forward).bind(*args, **named).arguments
+    return next((name for name, one in arguments.items() if one is value), "a second tensor")
 
 
 def _lacks_batch(module: Any, x: Any) -> bool:
