@@ -82,33 +82,6 @@ def test_every_answer_is_the_same_from_a_file(answer, norm, order, normcli, here
     assert {path.name: path.read_bytes() for path in here.iterdir()} == saved
 
 
-@pytest.mark.usefixtures("always_mapped")
-@pytest.mark.parametrize("length", [-5, 40])
-def test_a_file_that_is_cut_short_is_refused_and_the_old_output_kept(length, normcli, tmp_path):
-    np.save(tmp_path / "x.npy", np.ones((6, 8)))
-    (tmp_path / "x.npy").write_bytes((tmp_path / "x.npy").read_bytes()[:length])
-    (tmp_path / "y.npy").write_bytes(b"old")
-    ran = normcli("ln", "-i", tmp_path / "x.npy", "-o", tmp_path / "y.npy")
-    assert (ran.code, ran.raw) == (3, b"")
-    assert (tmp_path / "y.npy").read_bytes() == b"old"
-    assert sorted(os.listdir(tmp_path)) == ["x.npy", "y.npy"]
-
-
-@pytest.mark.usefixtures("always_mapped")
-def test_a_full_disk_leaves_the_old_output(normcli, tmp_path, monkeypatch):
-    def fail(*arguments):
-        raise OSError(28, "No space left on device")
-
-    np.save(tmp_path / "x.npy", np.random.default_rng(2).normal(size=(6, 8)))
-    (tmp_path / "y.npy").write_bytes(b"old")
-    monkeypatch.setattr("os.posix_fallocate", fail)
-    ran = normcli("ln", "-i", tmp_path / "x.npy", "-o", tmp_path / "y.npy")
-    assert (ran.code, ran.raw) == (3, b"")
-    assert "y.npy cannot be written: No space left on device (" in ran.err
-    assert (tmp_path / "y.npy").read_bytes() == b"old"
-    assert sorted(os.listdir(tmp_path)) == ["x.npy", "y.npy"]
-
-
 @pytest.fixture
 def sent_on(monkeypatch):
     """Note where the bytes lie that the disk is told to begin with, and how many; tiles are small."""

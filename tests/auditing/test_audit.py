@@ -145,6 +145,12 @@ def test_pairs_of_an_archive(tmp_path):
     pairs = f"{tmp_path}/acts.npz:*.input=*.output"
     told = audit(pairs=pairs, weights=tmp_path / "w.npz", norm="ln:axes=-1:eps=1e-5")
     assert [(one["name"], one["ok"]) for one in told.data()["layers"]] == [("h.0", True), ("h.1", True)]
+    np.savez(tmp_path / "other.npz", **{"h.0.gamma": layer["weight"], "h.0.beta": layer["bias"]})
+    told = audit(pairs=pairs, weights=tmp_path / "other.npz", norm="ln:axes=-1:eps=1e-5", only=["h.0"])
+    assert told.ok
+    np.savez(tmp_path / "wrong.npz", **{"model.h.0.weight": layer["weight"]})
+    with pytest.raises(DataError, match=r"has no h\.0\.weight, nor .*; its first are model\.h\.0\.weight"):
+        audit(pairs=pairs, weights=tmp_path / "wrong.npz", norm="ln")
 
 
 # -- two runs
@@ -347,6 +353,17 @@ def test_runs_without_a_name_in_common_are_paired_in_their_order(tmp_path, normc
     ):
         with pytest.raises(DataError, match=f"in their order {re.escape(place)} are no pair: leave out"):
             audit(one, against=other)
+
+
+def test_a_run_without_weights_is_judged_with_those_of_the_other(tmp_path):
+    full, bare = ({"a": make_layer(), "b": make_layer(eps=eps)} for eps in (1e-5, 1e-2))
+    for layer in bare.values():
+        del layer["weight"], layer["bias"]
+    told = audit(write(tmp_path / "full", full), against=write(tmp_path / "bare", bare))
+    assert (told.data()["without_weights"], told.data()["first"]) == (["second"], "b")
+    lines = str(told).splitlines()
+    assert lines[3] == "weights  the second run has none, and is judged with the other's"
+    assert lines[-2:] == ["✗ both runs part at b", "  the second   eps is 0.01, not 1e-05"]
 
 
 FULL = {

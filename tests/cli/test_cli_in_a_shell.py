@@ -135,11 +135,6 @@ def test_a_hangup_that_is_ignored_stays_so():
     assert ran.stdout.splitlines()[-1] == "SIG_IGN False"
 
 
-def test_a_pipeline(served):
-    line = "normcli generate --shape 2,3,4,4 -o - | normcli bn -i - -o - | normcli ln -i - --print group_count"
-    assert subprocess.run(line, shell=True, capture_output=True, check=True, env=served).stdout == b"24\n"
-
-
 _INTERRUPT = (
     "import signal, sys; from normcli.__main__ import main; interrupt = lambda *_: signal.raise_signal(2); "
 )

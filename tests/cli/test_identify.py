@@ -86,9 +86,3 @@ def test_check_without_a_norm_asks_which_it_is_and_says_so(normcli):
     ran = normcli("check", *question)
     assert (ran.code, ran.out) == (0, normcli("identify", *question).out)
     assert ran.err == "normcli: check: no norm is named, so this looks for one, as normcli identify does\n"
-
-
-def test_that_is_said_where_no_norm_is_found(normcli):
-    ran = normcli("check", "-i", "x.npy", "--actual", "x.npy")
-    assert ran.code == 1
-    assert "no norm is named" in ran.err

@@ -24,12 +24,6 @@ def x_npy(tmp_path):
     return path
 
 
-def npy(array) -> bytes:
-    stream = io.BytesIO()
-    np.save(stream, array)
-    return stream.getvalue()
-
-
 @pytest.mark.parametrize("name", [name for norm in NORMS.values() for name in norm.names])
 def test_every_name_is_a_command(name, normcli, x_npy):
     groups = ["--groups", 2] if "groups" in name or name.startswith(("gn", "group")) else []
@@ -68,11 +62,6 @@ def test_an_archive_on_standard_input(normcli):
     assert normcli("bn", "-i", "-", "--print", "mean", stdin=stream.getvalue()).lines == ["2.0", "3.5"]
 
 
-def test_dash_output_is_npy_and_nothing_else(normcli):
-    ran = normcli("bn", "--shape", "2,3", "-o", "-")
-    np.testing.assert_array_equal(np.load(io.BytesIO(ran.raw)), normalize([[6, 3, 7], [4, 6, 9]]).normalized)
-
-
 @pytest.mark.parametrize("norm", ["bn", "rms", "lp"])
 def test_statistics_files(norm, normcli, tmp_path, x_npy):
     result = normalize(X, norm)
@@ -97,22 +86,6 @@ def test_statistics_files_name_the_columns_that_they_are_of(axes, names, normcli
         assert set(saved) == set(written) == {"mean", "var", "std", "rstd", *(["columns"] if names else [])}
         assert (written.get("columns"), list(saved["columns"]) if names else None) == (names, names)
     assert normcli("ln", "-i", f"{tmp_path}/s.json:mean", "--print", "shape").code == 0
-
-
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("bn --shape 2,3,4,4", "reduces N×H×W = 2×4×4   keeps C = 3   nchw → 1c11   3 groups × 32"),
-        ("ln --shape 2,3,4 --layout bnd", "reduces D = 4   keeps B×N = 2×3   bnd → bn1   6 groups × 4"),
-        (
-            "gn --groups 2 --shape 2,4,3,3",
-            "reduces C/G×H×W = 2×3×3   keeps N×G = 2×2   nchw → ng11   4 groups × 18",
-        ),
-        ("ln --data [1,2]", "reduces axis0 = 2   keeps nothing   (2,) → (1,)   1 group × 2"),
-    ],
-)
-def test_the_header_says_on_one_line_what_is_reduced_and_kept(line, expected, normcli):
-    assert f"groups   {expected}" in normcli(*line.split()).lines
 
 
 def test_a_warning_goes_to_stderr_and_stdout_stays_clean(normcli):
@@ -191,13 +164,6 @@ def test_of_a_file_one_line_says_what_was_written(normcli, tmp_path):
 def test_a_seed_draws_beta_where_something_is_subtracted(norm, drawn, normcli):
     told = normcli(norm, "--shape", "2,3", "--affine-seed", "1", "-f", "json").json
     assert {name for name in ("gamma", "beta") if told[name] is not None} == drawn
-
-
-def test_fold_has_no_second_weight(normcli):
-    told = normcli("fold", "--help").out
-    assert "--gamma VALUE" in told
-    assert "--conv-weight FILE" in told
-    assert normcli("fold", "--weight", "1").code == 2
 
 
 def test_what_nan_makes_nan_is_told_with_the_option_that_leaves_it_out(normcli, tmp_path):

@@ -147,10 +147,6 @@ def test_a_result_may_replace_its_own_tensor(normcli, here):
     assert abs(np.load("x.npy").mean()) < 1e-9
 
 
-def test_flags_may_stand_twice(normcli):
-    assert normcli("ln", "--shape", "2,3", "-q", "--quiet", "--print", "mean").code == 0
-
-
 def test_no_axes_are_written_as_such(normcli):
     asked = ("--shape", "2,2", "-q", "--print", "mean")
     assert normcli("ln", "--axes", "()", *asked).lines == ["6.0", "3.0", "7.0", "4.0"]

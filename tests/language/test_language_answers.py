@@ -38,8 +38,12 @@ ANSWERS = [
     "restore ln --shape 2,4,3",
     "doctor ln --shape 2,8 --dtype float16",
     "draw bn --shape 2,3,2,2",
+    "draw lrn --shape 2,8,3,3",
+    "draw ln --shape 2,3,2 --backward",
+    "audit runs",
     "backward bn --shape 2,3,2,2",
     "simulate batch-size --draws 3 --batches 1,2",
+    "simulate training --shape 8,2,2 --batch 4 --steps 2 --runs 2 --shift 1",
     "fit bn x.npy",
     "norms",
     "conventions gn",
@@ -73,6 +77,9 @@ def files(tmp_path, monkeypatch):
     np.save("y.npy", y)
     w = np.array([[3.0, 1.0, 0.5], [4.0, 5.0, 2.0]])
     np.save("w.npy", w)
+    (tmp_path / "runs").mkdir()
+    np.save("runs/a.input.npy", x)
+    np.save("runs/a.output.npy", y)
     np.save("t.npy", normalize(w, "sn", u=[1.0, 2.0], iterations=2).normalized)
 
 

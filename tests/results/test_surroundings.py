@@ -246,5 +246,5 @@ def test_refusals(norm, options, error, words):
 def test_every_activation_is_named_where_it_is_needed():
     names = [act.value for act in Activation]
     assert [*get_args(GateActivationName)] == names
-    assert all({*arrays.activations} == {*names} for arrays in (*FRAMEWORKS.values(), ONNX))
+    assert all({*names} <= {*arrays.templates} for arrays in (*FRAMEWORKS.values(), ONNX))
     assert {*_DEFINITIONS} == {*Activation} - {Activation.NONE}

@@ -174,6 +174,24 @@ def test_what_is_not_finite_has_no_derivative(what, norm):
     assert any("not finite" in step.sentence or "NaN" in step.sentence for step in story.steps[:-1])
 
 
+def test_a_gamma_that_is_not_finite_has_no_derivative():
+    story, found = explain([[1.0, 2.0, 4.0]], [[1.0, 0.0, 0.0]], "ln", (0, 0), gamma=[np.nan, 1.0, 2.0])
+    assert np.isnan(found.dx[0, 0])
+    assert story.steps[-2].sentence.endswith("has a gamma that is not finite: there is no derivative.")
+
+
+@pytest.mark.all_quick
+@pytest.mark.parametrize(
+    ("x", "p"),
+    [([[0.0, 0.0]], -1.0), ([[1e200, 2e200]], 64.5), ([[8.0] * 1025], 1000.0)],
+    ids=["divided-by-0", "too-long-a-power", "too-large-a-term"],
+)
+def test_numbers_beyond_float64_have_no_derivative_in_steps(x, p):
+    story, found = explain(x, np.ones(np.shape(x)), "lp", (0, 0), p=p)
+    assert story.steps[-2].sentence == "The numbers of the derivative are beyond float64."
+    assert find_numbers(story, "result") == [found.dx[0, 0]]
+
+
 def test_a_group_as_a_whole_has_every_value(rng):
     x, dy = rng.normal(size=(2, 3)), rng.normal(size=(2, 3))
     asked = read_arguments(x, "ln", {"gamma": [1.0, 2.0, 3.0]})

@@ -70,8 +70,8 @@ def test_a_norm_without_gamma_is_refused_with_those_that_have_one(name):
 @pytest.mark.parametrize(
     ("request_", "x", "recovered", "why"),
     [
-        pytest.param(Request("bn"), draw(), True, r"run along the same axes \(c\): .*own std and mean back; eps 1e-05 moves each value toward the mean by at most eps/\(2 var\) = 2.3e-06 of its distance, which", id="bn"),
-        pytest.param(Request("ln"), draw((3, 4)), False, "statistics run along n, gamma and beta along c: the same gamma and beta serve every n, whose statistics differ", id="ln"),
+        pytest.param(Request("bn"), draw(), True, r"each c has statistics and a gamma and beta of its own: .*own std and mean back; eps 1e-05 moves each value toward the mean by at most eps/\(2 var\) = 2.3e-06 of its distance, which", id="bn"),
+        pytest.param(Request("ln"), draw((3, 4)), False, "each n has statistics of its own, and each c has a gamma and beta of its own: the same gamma and beta serve every n, whose statistics differ", id="ln"),
         pytest.param(Request("gn", groups=2), draw((1, 4, 3)), False, "a group has one divisor for all of its values, but a gamma for each c", id="gn of one sample"),
         pytest.param(Request("bn"), draw((9,)), True, "there is one group, and one gamma for it: ", id="one group"),
         pytest.param(Request("bn", eps=0.0), draw(), True, "without eps, only rounding is left", id="no eps"),
@@ -79,16 +79,16 @@ def test_a_norm_without_gamma_is_refused_with_those_that_have_one(name):
         pytest.param(Request("bn", eps=0.01, eps_mode="outside"), draw(), False, r"eps/std = 0.00\d+ of their distance", id="eps outside"),
         pytest.param(Request("bn"), draw() * 1e-5, False, r"but eps 1e-05 moves the values of group c=\d toward the mean by 0.99 of their distance, more than", id="eps beside a small variance"),
         pytest.param(Request("bn"), draw((3, 2)) * [1, 1e-5], True, "of group c=1 toward the mean by 1 of their distance, which the tolerances allow because they are wide", id="a small column beside a large one"),
-        pytest.param(Request("minmax"), draw((5, 3)), True, r"run along the same axes \(c\): each group gets its own range and min back; without eps, only rounding", id="minmax"),
+        pytest.param(Request("minmax"), draw((5, 3)), True, "each c has statistics and a gamma and beta of its own: each group gets its own range and min back; without eps, only rounding", id="minmax"),
         pytest.param(Request("bn", dtype="float16"), draw(), False, "rounding the output to float16 moves them further than", id="rounding"),
         pytest.param(Request("wn"), draw((3, 4)), True, "each group is multiplied by what it was divided by", id="wn"),
-        pytest.param(Request("rms", axes=(0, 1)), draw((3, 4)), False, "statistics run along no axis, gamma and beta along n c", id="rms"),
+        pytest.param(Request("rms", axes=(0, 1)), draw((3, 4)), False, "all values share statistics, and each n c has a gamma and beta of its own", id="rms"),
         pytest.param(Request("ln"), draw((1, 4)), True, "gamma is 0 and beta the value itself", id="one sample"),
         pytest.param(Request("bn"), np.full((3, 2), 7.0), True, "every group is constant, and its value is its mean", id="constant"),
         pytest.param(Request("bn"), np.array([[1, np.nan], [2, 3]]), False, "not finite", id="nan"),
         pytest.param(Request("bn", ddof=2), draw((2, 3)), False, "the statistics are not finite", id="no variance"),
         pytest.param(Request("bn"), np.zeros((0, 3)), True, "there are no values", id="empty"),
-        pytest.param(Request("gn", groups=2, like="onnx-18"), draw((1, 4, 3)), True, "along the same axes", id="a gamma for each group"),
+        pytest.param(Request("gn", groups=2, like="onnx-18"), draw((1, 4, 3)), True, "each g has statistics and a gamma and beta of its own", id="a gamma for each group"),
     ],
 )  # fmt: skip
 def test_why(request_, x, recovered, why):
