@@ -32,10 +32,10 @@ def test_a_gamma_of_groups_that_any_line_fits_takes_no_long_search():
     ("place", "cause"),
     [
         pytest.param(
-            np.arange(12) // 3, "gamma and beta are those of the group's index, not the channel's", id="group"
+            np.arange(12) // 3, "gamma and beta are taken from the group's index, not the channel's", id="group"
         ),
         pytest.param(
-            np.arange(12) % 3, "gamma and beta are those of group=0 in every group", id="within a group"
+            np.arange(12) % 3, "gamma and beta are taken from group=0 in every group", id="within a group"
         ),
     ],
 )
