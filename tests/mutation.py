@@ -6,19 +6,22 @@ those nearest to the change first: `tests/ROOM/test_MODULE.py`, the quick tests 
 notices has survived, and is printed with its place. Places are drawn with equal chances, then what is changed there.
 
 `--results FILE` keeps what was found, and goes on from there; `--seconds` ends a run in time; `--reached FILE` (written by
-`python -m tests.reached`) has a change tried by the tests that run the changed line, and no others, in a process that has collected
-them before: about one a second. `mutation.md` in `tests/bench` has what the last long run found, and why what survived did.
+`python -m tests.reached`) has a change tried by the quickest tests that run the changed line, and no others.
+`mutation.md` in `tests/bench` has what the last long run found, and why what survived did.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import difflib
 import json
 import os
 import random
+import resource
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -27,14 +30,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 
 from normcli.compiled import COMPILED, VARIABLE, find_kernel
-from tests.collected import Collected, forked, outside_functions, run_pytest
 from tests.reached import Reached
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 ROOT = Path(__file__).parent.parent
 
@@ -80,13 +83,7 @@ class Found:
 SURVIVED, ROOM = "none", "room"
 
 REACHING_SECONDS = 3
-"""How long the tests of a module, and of others, that run a changed line may take together: the quickest of them are run.
-
-Twice as long if what is changed runs as the module is imported; then all tests of the module are run, too.
-"""
-
-SECONDS = 20
-"""How long they may take after a change, of processor time."""
+"""How long the tests that run a changed line may take together: the quickest of them are run."""
 
 SAME = ("core/ReplaceComparisonOperator_Is_Eq", "core/ReplaceComparisonOperator_IsNot_NotEq")
 """Changes that mean nothing: what is compared by `is` is None, or of an enumeration."""
@@ -156,56 +153,29 @@ def draw(rooms: Iterable[str], seed: int) -> Iterator[Mutant]:
         yield drawn.choice(mutants)
 
 
-def stages(mutant: Mutant) -> Iterator[tuple[str, dict[str, str], list[str], int]]:
-    """Yield the tests that may notice a mutant: their name, their environment, the arguments of pytest, seconds of processor time."""
-    room = mutant.room
-    nearest = ROOT / f"tests/{room}/test_{Path(mutant.module).name}"
-    quick = [f"tests/{room}", f"normcli/{room}", "-m", "not slow"]
-    if nearest.exists():
-        yield "module", NUMPY, [str(nearest.relative_to(ROOT)), mutant.module], 60
+def stages(
+    mutant: Mutant, source: str, reached: Reached
+) -> Iterator[tuple[str, dict[str, str], list[str], int]]:
+    """Yield the tests that may notice a mutant: their name, their environment, the arguments of pytest, seconds of processor time.
+
+    Where it is known which tests run the changed line, and they run it in no import, these alone.
+    """
+    folder = f"tests/{mutant.room}"
+    nearest = f"{folder}/test_{Path(mutant.module).name}"
+    quick = [folder, f"normcli/{mutant.room}", "-m", "not slow"]
+    own = [nearest, mutant.module] if (ROOT / nearest).exists() else []
+    lines = lines_of(source, mutant.line)
+    names = reached.within(reached.by(f"{folder}/", mutant.module, lines), REACHING_SECONDS)
+    if names:
+        quick = [mutant.module, *names]
+        own = [name for name in quick if name.startswith((nearest, mutant.module))]
+    if own:
+        yield "module", NUMPY, own, 60
     yield "quick tests of the room", NUMPY, quick, 120
     if find_kernel() is not None:
         yield "compiled kernel", COMPILED_KERNEL, quick, 120
-    yield ROOM, NUMPY, [f"tests/{room}"], 400
-
-
-class Tests:
-    """The tests of some rooms, run in a copy of the checkout."""
-
-    def __init__(self, rooms: Iterable[str], copy: Path, reached: Reached):
-        self.copy, self.reached = copy, reached
-        folders = [f"{folder}/{room}" for room in rooms for folder in ("tests", "normcli")]
-        self.collected = Collected(folders, copy, NUMPY) if reached.seconds else None
-
-    def notice(self, mutant: Mutant, before: str, after: str) -> str:
-        """Say which tests notice that the copy was changed."""
-        if self.collected:
-            runs = self._run_reaching(mutant, before, after)
-        else:
-            runs = ((name, passes(rest[1], self.copy, rest[0], rest[2])) for name, *rest in stages(mutant))
-        return next((name for name, passed in runs if not passed), SURVIVED)
-
-    def _run_reaching(self, mutant: Mutant, before: str, after: str) -> Iterator[tuple[str, bool]]:
-        """Yield whether tests pass that run the changed line: those of the module, others of the room."""
-        folder = f"tests/{mutant.room}/"
-        tests = self.reached.by(folder, mutant.module, lines_of(before, mutant.line))
-        within = bool(tests) and outside_functions(before) == outside_functions(after)
-        if not within:
-            tests = self.reached.by(folder, mutant.module, range(1, before.count("\n") + 1))
-        nearest = f"{folder}test_{Path(mutant.module).name}"
-        of_module = [name for name in tests if name.startswith(f"{nearest}::")]
-        others = [name for name in tests if not name.startswith(f"{nearest}::")]
-        runs = [("module", NUMPY, of_module), (ROOM, NUMPY, others)]
-        if find_kernel() is not None:
-            runs.append((ROOM, COMPILED_KERNEL, tests))
-        for name, environment, all_names in runs:
-            names = self.reached.within(all_names, REACHING_SECONDS if within else 2 * REACHING_SECONDS)
-            if within:
-                yield name, self.collected.passes(names, environment, self.copy / mutant.module, after, SECONDS)
-            else:
-                yield name, passes([mutant.module, *names], self.copy, environment, SECONDS)
-        if not within and (self.copy / nearest).exists():  # what runs as modules are imported is no test's
-            yield "module", passes([nearest], self.copy, NUMPY, SECONDS)
+    if not names:
+        yield ROOM, NUMPY, [folder], 400
 
 
 def lines_of(source: str, line: int) -> range:
@@ -221,15 +191,16 @@ def lines_of(source: str, line: int) -> range:
     return found
 
 
-def try_mutant(mutant: Mutant, tests: Tests, clock: Iterator[int]) -> Found:
+def try_mutant(mutant: Mutant, copy: Path, reached: Reached, clock: Iterator[int]) -> Found:
     """Change the copy, run the tests until some fail, change the copy back."""
     before, after = change(mutant)
     if before == after:
         return Found(mutant.name, mutant.room, f"{mutant.module}:{mutant.line}", "", "", UNCHANGED)
-    path = tests.copy / mutant.module
+    path = copy / mutant.module
     _write(path, after, clock)
     try:
-        found = tests.notice(mutant, before, after)
+        runs = stages(mutant, before, reached)
+        found = next((name for name, *rest in runs if not passes(rest[1], copy, rest[0], rest[2])), SURVIVED)
     finally:
         _write(path, before, clock)
     lines = [
@@ -257,6 +228,56 @@ def passes(arguments: list[str], folder: Path, environment: dict[str, str], seco
     """Whether tests pass in a process that is forked from this one, so that pytest and NumPy need not be imported again."""
     no_tests = pytest.ExitCode.NO_TESTS_COLLECTED
     return forked(lambda: run_pytest(arguments, folder, environment) in (0, no_tests), seconds)
+
+
+MEMORY = 8 << 30
+"""Bytes that the tests of a fork may take: a changed size may be any."""
+
+
+def forked(run: Callable[[], bool], seconds: int) -> bool:
+    """Whether something comes out true in a fork of this process, in so many seconds of processor time."""
+    process = os.fork()
+    if process == 0:
+        try:
+            os.setsid()
+            resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+            resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+            os._exit(0 if run() else 1)
+        finally:
+            os._exit(1)
+    deadline = time.monotonic() + 10 * seconds  # the machine may have other work
+    while True:
+        done, status = os.waitpid(process, os.WNOHANG)
+        if done or time.monotonic() > deadline:
+            break
+        time.sleep(0.01)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process, signal.SIGKILL)  # and what the tests started
+    if not done:
+        os.waitpid(process, 0)
+    return bool(done) and status == 0
+
+
+def run_pytest(arguments: Sequence[str], folder: Path, environment: dict[str, str]) -> int:
+    """Run pytest on a copy of the checkout, silently and with the same examples each time; return its exit code."""
+    hypothesis.settings.register_profile(
+        "mutation",
+        phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate],
+        database=None,
+        derandomize=True,
+    )
+    hypothesis.settings.load_profile("mutation")
+    os.chdir(folder)
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("tests", "normcli")]:
+        del sys.modules[name]
+    sys.path.insert(0, str(folder))
+    os.environ.update(environment, PYTHONPATH=str(folder))
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for stream in range(3):
+        os.dup2(nothing, stream)
+    options = ["-x", "-q", "-p", "no:cacheprovider", "-o", "addopts=--doctest-modules --import-mode=importlib"]
+    ignored = ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # of what was imported before
+    return pytest.main([*options, *ignored, *arguments])
 
 
 def report(found: Iterable[Found]) -> str:
@@ -320,13 +341,12 @@ def main() -> int:
                 one = try_unchanged(room, copy)
                 known[one.name] = one
                 keep(one, options.results)
-        tests = Tests(options.rooms, copy, reached)
         mutants, left = draw(options.rooms, options.seed), options.sample
         while left and time.monotonic() < until:
             mutant = next(mutants)
             one = known.get(mutant.name)
             if not one or (options.again and one.by == SURVIVED):
-                known[mutant.name] = one = try_mutant(mutant, tests, clock)
+                known[mutant.name] = one = try_mutant(mutant, copy, reached, clock)
                 print(f"{one.by:30} {one.place}  {one.before}  →  {one.after}", file=sys.stderr, flush=True)
                 keep(one, options.results)
             left -= one.by != UNCHANGED

@@ -114,10 +114,6 @@ def test_a_slice_is_named_and_its_numbers_are_those_of_the_whole_tensor():
     assert shown["statistics"]["mean"] == result.mean[8:12].tolist()
 
 
-def test_an_axis_of_which_one_position_is_shown_is_named_by_it():
-    assert describe(make(normal(1, 1, 5000), "ln"))["slice"] == "n=0 of 1, c=0 of 1, l=0…31 of 5,000"
-
-
 # -- the numbers
 
 
@@ -181,12 +177,6 @@ def test_each_cell_has_its_gamma_and_beta(norm, options):
     standard = normalize(values, norm, **chosen).normalized.reshape(-1)
     expected = standard * (held["gamma"] + plan.spec.gamma_offset) + held.get("beta", 0.0)
     np.testing.assert_allclose(shown["normalized"], expected, rtol=1e-12, atol=1e-12)
-
-
-def test_a_parameter_is_named_by_its_index():
-    shown = describe(make(normal(2, 2, 3), "ln", axes=(1, 2), gamma=np.arange(6.0).reshape(2, 3)))["results"][0]
-    assert shown["parameters"]["places"][4] == "[1, 1]"
-    assert describe(make(3.0, "ln", gamma=2.0))["results"][0]["parameters"]["places"] == [""]
 
 
 @pytest.mark.all_quick
@@ -349,13 +339,6 @@ def test_a_page_goes_to_standard_output_or_to_a_file_alike(norm, normcli, tmp_pa
     assert shown["normalized"] == np.reshape(told["normalized"], -1).tolist()
 
 
-def test_the_statistics_are_saved_beside_a_page(normcli, tmp_path):
-    page, stats = tmp_path / "page.html", tmp_path / "stats.json"
-    assert normcli("bn", "--shape", "2,3", "-o", page, "--stats-output", stats).code == 0
-    assert json.loads(stats.read_text())["mean"]
-    assert page.exists()
-
-
 @pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("arguments", "told"),
@@ -375,9 +358,3 @@ def test_what_is_no_page_is_said_on_one_line(arguments, told, normcli, tmp_path,
     assert told in ran.err
     assert ran.err.count("\n") == 1
     assert not list(tmp_path.iterdir())
-
-
-def test_a_page_of_a_degenerate_tensor_fails_where_strictness_is_asked_for(normcli, tmp_path):
-    path = tmp_path / "page.html"
-    assert normcli("ln", "--data", "[[1,1]]", "-o", path, "--strict").code == 4
-    assert not path.exists()

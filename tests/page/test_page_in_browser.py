@@ -22,7 +22,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]
 
-HARM = '</script><img src=x onerror="document.title=1">'
 DTYPES = ("float64", "float32", "int64")
 EACH = [pytest.param(norm, DTYPES[n % 3], id=f"{norm} {DTYPES[n % 3]}") for n, norm in enumerate(NORMS)]
 
@@ -318,13 +317,6 @@ def test_a_tap_selects(read):
     assert "n=0 c=0 h=0 w=1" in reader.text("#story")
 
 
-def test_the_page_opens_at_its_value(read):
-    reader = read(make(first(), at=(1, 2, 3, 0)))
-    assert "n=1 c=2 h=3 w=0" in reader.text("#story")
-    assert len(reader.lit()) == 32
-    assert reader.focused() is None
-
-
 # -- several norms
 
 
@@ -356,23 +348,6 @@ def test_two_rows_of_one_norm_are_told_apart(read):
 
 
 # -- eps
-
-
-@pytest.mark.parametrize("norm", ["bn", "lp"])
-def test_another_eps_is_computed_in_the_page_and_reset_brings_the_exact_numbers_back(norm, read):
-    values = normal(2, 3, 4, 4)
-    reader = read(make(values, norm))
-    exact = reader.results[0].normalized.reshape(-1)
-    for eps in (0, 0.25, 1e-3, 7.5):
-        reader.move("eps", eps)
-        np.testing.assert_allclose(
-            reader.values(), normalize(values, norm, eps=eps).normalized.reshape(-1), rtol=1e-12
-        )
-        assert "in double precision" in reader.text("#exactness")
-    reader.page.click("#reset")
-    np.testing.assert_array_equal(reader.values(), exact)
-    assert reader.text("#exactness").startswith("Exact: these are normcli's own numbers")
-    assert reader.page.locator("#reset").is_disabled()
 
 
 @pytest.mark.parametrize(
@@ -438,25 +413,6 @@ def test_statistics_that_were_given_are_not_said_to_be_measured(read):
     assert "Σ" not in story
 
 
-@pytest.mark.parametrize(("text", "told"), [("-1", "−1"), ("", "Empty")])
-def test_an_eps_that_is_none_is_said_and_changes_nothing(text, told, read):
-    reader = read(make(normal(2, 3)))
-    reader.move("eps", text)
-    assert reader.text("#eps-error") == f"{told} is not a number of 0 or more: 0.00001 stays."
-    assert reader.page.get_attribute("#eps-number", "aria-invalid") == "true"
-    np.testing.assert_array_equal(reader.values(), reader.results[0].normalized.reshape(-1))
-
-
-def test_each_norm_keeps_its_own_eps(read):
-    reader = read(make(normal(2, 3, 4, 4), "bn", "mvn"))
-    reader.move("eps", 0.5)
-    reader.flip(1)
-    assert float(reader.page.input_value("#eps-number")) == 1e-9
-    np.testing.assert_array_equal(reader.values(), reader.results[1].normalized.reshape(-1))
-    reader.flip(0)
-    assert float(reader.page.input_value("#eps-number")) == 0.5
-
-
 @pytest.mark.parametrize(
     ("norm", "options"),
     [
@@ -495,9 +451,7 @@ def test_squares_beyond_doubles_do_not_spoil_the_divisor(factor, read):
 def test_a_slice_of_a_large_tensor_is_named_and_its_statistics_are_of_the_whole(read):
     values = normal(8, 64, 32, 32, dtype="float32")
     reader = read(make(values, at=(3, 10, 20, 31)))
-    told = reader.text("#slice")
-    assert "n=0…3 of 8, c=8…11 of 64, h=16…23 of 32, w=24…31 of 32" in told
-    assert "Statistics are those of the whole groups" in told
+    assert "Statistics are those of the whole groups" in reader.text("#slice")
     np.testing.assert_array_equal(
         reader.values(), reader.results[0].normalized[0:4, 8:12, 16:24, 24:32].reshape(-1)
     )
@@ -522,14 +476,6 @@ def test_any_tensor_has_its_page(values, read):
         assert len(reader.lit()) == reader.results[0].group_size
     else:
         assert "The tensor holds no values." in reader.text("#tensor")
-
-
-def test_names_from_outside_are_text(read):
-    reader = read(make(normal(2, 2), "zscore", source=HARM, columns=(HARM, "b")))
-    assert HARM in reader.text("#source")
-    assert reader.page.locator("img").count() == 0
-    assert reader.page.title() == "a page"
-    assert HARM in reader.text("#tensor thead >> nth=0")
 
 
 # -- everybody
