@@ -118,8 +118,9 @@ def _compare_matches(found: Identification, wrong: Wrong) -> Outcome:
         agreeing = [_agrees(match, wrong.really, found.question) for match in found.matches]
         if any(agreeing):
             return Outcome.RIGHT if agreeing[0] else Outcome.AMONG
-    right = [match for match in found.matches if _agrees(match, wrong.plan, found.question)]
-    parts = [match for match in found.matches if match.groups and match.norm == wrong.plan.norm.name]
+    plan = wrong.kernel.plan
+    right = [match for match in found.matches if _agrees(match, plan, found.question)]
+    parts = [match for match in found.matches if match.groups and match.norm == plan.norm.name]
     if parts and "stats-shard" in wrong.ids:  # parts of the features by themselves are such groups
         return Outcome.RIGHT
     if not right:

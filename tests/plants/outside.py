@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.identifying.question import Question
-from tests.identifying.not_norms import make_plants
 from tests.peers import run_keras, run_nnx, run_torch
 from tests.plants.frameworks import CHANNELS
+from tests.plants.not_norms import make_far_plants, make_plants
 from tests.plants.plant import Array, Plant
 
 if TYPE_CHECKING:
@@ -95,6 +95,12 @@ NEARLY = {
 
 def list_maps() -> Iterator[Plant]:
     """Yield maps and transforms that are no norm."""
-    for plant in make_plants():
-        nearly = next((ids for name, ids in NEARLY.items() if plant.name.startswith(name)), ())
-        yield Plant(plant.name, MAP, Question(plant.x, plant.y), None, nearly=nearly)
+    for name, question in make_plants():
+        nearly = next((ids for start, ids in NEARLY.items() if name.startswith(start)), ())
+        yield Plant(name, MAP, question, None, nearly=nearly)
+
+
+def list_far_maps() -> Iterator[Plant]:
+    """Yield maps of data far from zero, of which one divisor of all groups is nearly the norm."""
+    for name, question in make_far_plants():
+        yield Plant(name, MAP, question, None, nearly=("stats-constant",))

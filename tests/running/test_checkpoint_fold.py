@@ -174,12 +174,12 @@ def test_each_layer_is_folded_as_by_itself_and_the_rest_stays():
     arrays = make_layer("conv1", 4, 3, 3, bias=True) | make_norm("bn1", 4) | make_layer("0", 5, 4)
     arrays |= make_norm("1", 5) | make_norm("last", 2)
     pairs = find_pairs(arrays, is_ordered=True)
-    folded, after = fold_checkpoint(arrays, pairs, 1e-3, EpsMode.INSIDE)
-    for each, (layer, norm) in zip(folded, [("conv1", "bn1"), ("0", "1")], strict=True):
+    proofs, after = fold_checkpoint(arrays, pairs, 1e-3, EpsMode.INSIDE)
+    for proof, (layer, norm) in zip(proofs.values(), [("conv1", "bn1"), ("0", "1")], strict=True):
         alone = fold_alone(arrays, layer, norm, 1e-3)
         np.testing.assert_array_equal(after[f"{layer}.weight"], alone.weight)
         np.testing.assert_array_equal(after[f"{layer}.bias"], alone.bias)
-        assert each.proof[0] < 1e-5 * each.proof[1]
+        assert proof.max_abs < 1e-5 * proof.largest
     kept = {name for name in arrays if name.startswith("last.")}
     assert {*after} == kept | {"conv1.weight", "conv1.bias", "0.weight", "0.bias"}
 

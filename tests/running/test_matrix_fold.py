@@ -9,7 +9,7 @@ from normcli import normalize
 from normcli.dtypes import find_type
 from normcli.errors import DataError
 from normcli.norms.request import Request
-from normcli.running.fold import Layer, find_order, is_rounding
+from normcli.running.fold import Layer, prove
 from normcli.running.matrix_fold import find_rows, fold_matrix, fold_state
 from normcli.tensors.formats.safetensors import write_named
 from tests.conftest import save
@@ -20,8 +20,8 @@ TORCH = ("out", "in", "…")
 
 def fold(weight, *, layer=None, like=None, transposed=False, **options):
     request = Request.collect("", options | {"like": like})
-    layer = Layer(weight, transposed=transposed)
-    return fold_matrix(layer, request, find_order(like, transposed=transposed), "w")
+    layer = Layer(weight, transposed=transposed, framework=like)
+    return fold_matrix(layer.take_weight(weight), request, "w")
 
 
 def draw_vectors(weight, axis, rng):
@@ -55,15 +55,17 @@ def test_the_rows_of_frameworks_with_channels_last(like, rng):
     found = fold(weight, like=like, u=u)
     assert found.rows == (3,)
     np.testing.assert_array_equal(found.weight, normalize(weight, "sn", u=u, rows=3).normalized)
-    assert found.layer.weight.shape == (4, 2, 3, 3)
+    assert found.weight.shape == weight.shape
 
 
 @pytest.mark.parametrize("transposed", [False, True])
 def test_a_random_batch_proves_it_and_refutes_another_weight(transposed, rng):
-    found = fold(rng.normal(size=(4, 4, 3)), transposed=transposed)
-    assert is_rounding(found.folded, found.prove())
-    wrong = found._replace(folded=found.folded._replace(weight=found.folded.weight * 1.001))
-    assert not is_rounding(wrong.folded, wrong.prove())
+    weight = rng.normal(size=(4, 4, 3))
+    found = fold(weight, transposed=transposed)
+    assert found.proof.ok
+    layer = Layer(weight, transposed=transposed)
+    wrong = layer.take_weight(found.weight * 1.001)
+    assert prove(layer, lambda output: output / found.sigma, wrong).ok is False
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from normcli import backward, normalize
 from normcli.algorithms.row_computation import Accumulation, Computation
 from normcli.algorithms.row_formula import RowFormula
-from normcli.algorithms.table import ALGORITHMS, CASTS, FORMS
+from normcli.algorithms.table import ALGORITHMS, CASTS
 from normcli.errors import UsageError
 from normcli.results.arguments import read_arguments
 from normcli.testing import assert_backward_matches, assert_matches, provocations
@@ -82,33 +82,6 @@ def test_live_runs_never_go_beyond_their_bounds(norm, dtype, name):
             assert not parts.size or parts.max() <= 1.0, (str(case), sums, cast.name)
             compared += parts.size
     assert compared > 7_000
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
-def test_other_forms_of_the_same_elements_stay_within_them_too(form):
-    """Divided by the root, gamma over the root first, folded into x · a + b, products fused with sums."""
-    computation = Computation(Accumulation(ALGORITHMS["two-pass"], "float32"), CASTS["once"])
-    for case in list_cases("ln", "float32", 128):
-        parts = Live(case, "ln", computation, form).compare()
-        assert not parts.size or parts.max() <= 1.0, str(case)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("sums", "name", "least"),
-    [
-        pytest.param("float32", "two-pass", 0.03, id="as wide as the result"),
-        pytest.param("float32", "tree", 0.06, id="as wide, by halves"),
-        pytest.param("float32", "welford", 0.015, id="as wide, by Welford's recurrence"),
-        pytest.param("float64", "two-pass", 0.95, id="wider"),
-    ],
-)
-def test_bounds_are_near_what_happens(sums, name, least):
-    """Half of the provocations have a value that comes to such a part of its bound."""
-    computation = Computation(Accumulation(ALGORITHMS[name], sums), next(iter(CASTS.values())))
-    worst = [Live(case, "ln", computation).compare() for case in list_cases("ln", "float32", 1025)]
-    assert np.median([parts.max() for parts in worst if parts.size]) > least
 
 
 def differentiate(case, norm, sums, mode="inside"):
