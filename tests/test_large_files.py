@@ -352,24 +352,6 @@ def test_a_signal_in_the_middle_leaves_the_old_output(number, code, delay, big, 
     assert os.listdir(tmp_path) == ["y.npy"]
 
 
-@pytest.mark.parametrize("suffix", [".npy", *slowly([".npz", ".json", ".csv", ".tsv"])])
-@pytest.mark.parametrize(
-    "before", [pytest.param({"old": b"old"}, id="over an old one"), *slowly([pytest.param({}, id="new")])]
-)
-def test_a_disk_that_fills_up_leaves_the_old_output(suffix, before, run_shell, tmp_path):
-    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(20, 300)))
-    target = tmp_path / f"y{suffix}"
-    for content in before.values():
-        target.write_bytes(content)
-    listed = sorted(os.listdir(tmp_path))
-    ran = run_shell(f"ulimit -f 20; exec normcli ln -i x.npy -o y{suffix}")
-    assert (ran.returncode, ran.stdout) == (3, b"")
-    assert f"normcli: y{suffix} cannot be written: File too large".encode() in ran.stderr
-    assert ran.stderr.count(b"\n") == 1
-    assert sorted(os.listdir(tmp_path)) == listed
-    assert not before or target.read_bytes() == before["old"]
-
-
 @pytest.mark.parametrize("suffix", [".npy", ".npz", ".json", ".csv"])
 @pytest.mark.parametrize("mapped", [False, True])
 def test_a_disk_without_room_is_seen_before_anything_is_written(suffix, mapped, normcli, tmp_path, monkeypatch):

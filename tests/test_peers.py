@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.tensors.random.generate import generate
-from normcli.tensors.random.recipe import Recipe
 from normcli.tensors.random.torch_stream import TorchStream
 
 pytestmark = [
@@ -21,7 +19,6 @@ pytestmark = [
 ]
 
 SEEDS = (0, 1, 2, 3, 42)
-X = np.random.default_rng(11).normal(2.0, 3.0, (4, 6, 5, 7))
 
 
 def peer(name):
@@ -33,11 +30,6 @@ def peer(name):
 @pytest.fixture(scope="module")
 def torch():
     return peer("torch")
-
-
-@pytest.fixture(scope="module")
-def functional(torch):
-    return torch.nn.functional
 
 
 def test_torch_is_the_version_that_was_read(torch):
@@ -74,36 +66,6 @@ def test_blocks_of_normal_values_to_the_bit(seed, count, torch_with_avx2):
     torch_with_avx2.manual_seed(seed)
     drawn, expected = TorchStream(seed).normal(count, None), torch_with_avx2.randn(count).numpy()
     np.testing.assert_array_equal(drawn.view(np.uint32), expected.view(np.uint32))
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("count", [16, 17, 1000, 10**5])
-def test_blocks_of_float64_within_2_ulp(seed, count, torch):
-    torch.manual_seed(seed)
-    expected = torch.randn(count, dtype=torch.float64).numpy()
-    np.testing.assert_array_max_ulp(TorchStream(seed).normal(count, "float64"), expected, maxulp=2)
-
-
-def test_skipped_normal_values_are_a_draw_of_torch(torch_with_avx2):
-    torch_with_avx2.manual_seed(3)
-    torch_with_avx2.randn(21)
-    drawn = generate(Recipe((5, 7), dist="normal", rng="torch", seed=3, skip=21)).values
-    np.testing.assert_array_equal(drawn, torch_with_avx2.randn(5, 7).numpy())
-
-
-@pytest.mark.parametrize("norm", ["bn", "in"])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_evaluation_as_torch_does_it(norm, dtype, torch, functional):
-    x = torch.tensor(X, dtype=getattr(torch, dtype))
-    rng = np.random.default_rng(5)
-    mean, var, gamma, beta = (torch.tensor(rng.uniform(0.5, 2.0, 6), dtype=x.dtype) for _ in range(4))
-    expected = {
-        "bn": lambda: functional.batch_norm(x, mean, var, gamma, beta, training=False),
-        "in": lambda: functional.instance_norm(x, mean, var, gamma, beta, use_input_stats=False),
-    }[norm]()
-    result = normalize(x.numpy(), norm, gamma=gamma, beta=beta, running_mean=mean, running_var=var)
-    tolerance = {"float32": 2e-6, "float64": 2e-14}[dtype]
-    np.testing.assert_allclose(result.normalized, expected.numpy(), rtol=tolerance, atol=tolerance)
 
 
 def _bring_together(layer, torch):

@@ -109,17 +109,6 @@ def test_own_options_come_before_shared_ones(normcli):
     assert told == [(2, 0.5, "contiguous"), (4, 0, "contiguous"), (2, 0.5, "interleaved")]
 
 
-def test_frameworks_beside_each_other(normcli):
-    ran = normcli(
-        *["compare", "bn:like=keras", "bn:like=torch", "lp", "--layout", "NC", "--shape", "5,3", "-fjson"]
-    )
-    assert [c["eps"] for c in ran.json["columns"]] == [1e-3, 1e-5, 1e-12]
-    (claim,) = [e for e in ran.json["equalities"] if not e["related"]]
-    assert "eps 0.001 inside the root against eps 1e-05 inside the root" in claim["reason"]
-    ran = normcli(*["compare", "bn", "gn:groups=1", "lrn", "--like", "caffe", "--shape", "1,3,2,2", "-fjson"])
-    assert [c["like"] for c in ran.json["columns"]] == ["caffe", None, "caffe"]
-
-
 def test_a_layout_that_is_shared_is_not_said_again(normcli):
     ran = normcli("compare", "bn", "in:layout=NCL", "--layout", "NLC", "--shape", "1,3,4")
     names = [line.split("  ")[0] for line in ran.lines if "the same groups" in line]

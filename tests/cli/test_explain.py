@@ -123,26 +123,6 @@ def test_a_file_larger_than_memory_is_explained(normcli, tmp_path):
     assert ran.json["group"]["values"] == row.tolist()
 
 
-@pytest.mark.parametrize(
-    ("mean", "variance", "told"),
-    [
-        pytest.param("0", "0", "has the running variance 0 and no eps", id="divided by 0"),
-        pytest.param("inf", "1", "has running statistics that are not finite", id="infinite"),
-    ],
-)
-def test_running_statistics_that_spoil_values_are_warned_of_and_fail_under_strict(
-    mean, variance, told, normcli
-):
-    line = (
-        f"explain bn --data [[1,2],[3,4]] --eps 0 --eval --running-mean {mean} --running-var {variance}".split()
-    )
-    ran = normcli(*line)
-    assert (ran.code, told in ran.err) == (0, True)
-    assert "counts as 1" not in ran.out
-    strict = normcli(*line, "--strict")
-    assert (strict.code, strict.out) == (4, "")
-
-
 def test_an_evaluation_is_explained_with_the_running_statistics(normcli):
     given = ["bn", "--shape", "2,3,4,4", "--eval", "--running-mean", "1,2,3", "--running-var", "4,5,6", "-f"]
     ran = normcli("explain", *given, "table", "--at", "0,1,0,1")

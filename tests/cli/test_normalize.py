@@ -62,19 +62,6 @@ def test_an_archive_on_standard_input(normcli):
     assert normcli("bn", "-i", "-", "--print", "mean", stdin=stream.getvalue()).lines == ["2.0", "3.5"]
 
 
-@pytest.mark.parametrize("norm", ["bn", "rms", "lp"])
-def test_statistics_files(norm, normcli, tmp_path, x_npy):
-    result = normalize(X, norm)
-    for path in (tmp_path / "stats.npz", tmp_path / "stats.json"):
-        assert normcli(norm, "-i", x_npy, "--stats-output", path, "--show", "check").code == 0
-    written = json.loads((tmp_path / "stats.json").read_text())
-    with np.load(tmp_path / "stats.npz") as saved:
-        assert list(saved) == list(written) == list(result.statistics)
-        for name, values in result.statistics.items():
-            np.testing.assert_array_equal(saved[name], values)
-            np.testing.assert_array_equal(written[name], values)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("axes", "names"), [("0", ["x", "y"]), ("1", None), ("0,1", None)])
 def test_statistics_files_name_the_columns_that_they_are_of(axes, names, normcli, tmp_path):

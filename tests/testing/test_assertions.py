@@ -42,6 +42,13 @@ def test_what_is_exact_passes_to_half_an_ulp(norm, dtype):
     assert_backward_matches(exact.dx, x, DY, norm, max_ulp=0.501, **parameters)
 
 
+def test_a_value_that_is_not_finite_is_infinitely_far():
+    y = normalize(X, "ln", layout="bnd").normalized.copy()
+    y[0, 0, 0] = np.inf
+    first = fail(assert_matches, y, X, "ln", layout="bnd").splitlines()[0]
+    assert first == "ln: 1 of 96 values differs, some infinitely far"
+
+
 @pytest.mark.slow
 def test_every_option_of_normalize_is_one_of_the_assertions():
     options = {"like": "llama", "gamma": GAMMA.astype(np.float16), "layout": "bnd"}
