@@ -6,10 +6,10 @@ import re
 import textwrap
 from typing import TYPE_CHECKING
 
-from normcli.codegen.arrays import FRAMEWORKS, IMPORT_ML_DTYPES
+from normcli.codegen.arrays import FRAMEWORKS
 from normcli.codegen.by_hand import Statement, write_by_hand
 from normcli.codegen.own_call import write_own_call
-from normcli.codegen.task import write_numbers, write_source
+from normcli.codegen.task import IMPORT_ML_DTYPES, write_numbers, write_source
 from normcli.dtypes import is_bfloat16, is_half
 from normcli.norms.calls import CALLS
 from normcli.teach.explain.surrounding_steps import name_factor
