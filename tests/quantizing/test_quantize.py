@@ -57,6 +57,21 @@ def test_codes_are_those_of_ml_dtypes(name: str):
 
 
 @pytest.mark.parametrize(
+    ("scale", "midpoint", "toward", "number"),
+    [
+        pytest.param(0.9233265, 1.0625, np.inf, 1.125, id="above"),
+        pytest.param(1.2535131, 1.1875, 0.0, 1.125, id="below"),
+    ],
+)
+def test_a_quotient_that_is_rounded_to_a_midpoint_keeps_its_side(scale, midpoint, toward, number):
+    divisor = 1.0 / float(np.float32(scale))
+    value = np.nextafter(midpoint * divisor, toward)
+    found = round_quotients(np.array([value]), divisor, E4M3)
+    assert value / divisor == midpoint
+    assert (found.values, found.is_midpoint) == (number, False)
+
+
+@pytest.mark.parametrize(
     ("rounding", "powers"),
     [("floor", [0, 0, 0, 1]), ("ceil", [0, 1, 1, 1]), ("rceil", [0, 0, 1, 1]), ("even", [0, 0, 1, 1])],
 )
