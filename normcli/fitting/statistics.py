@@ -203,10 +203,7 @@ def warn_of_nan(stats: Stats) -> tuple[str, ...]:
     values = format_count(ddof, "value")
     kinds = (
         (spread, "the statistics are NaN, and so is all that they are used on; fit --nan omit leaves NaN out"),
-        (
-            few,
-            f"at most {format_count(ddof, 'value')} against ddof {ddof}, so all that they are used on is NaN",
-        ),
+        (few, f"at most {values} against ddof {ddof}, so all that they are used on is NaN"),
     )
     return tuple(_format_warning(stats.subject, chosen, kind) for chosen, kind in kinds if chosen.any())
 
