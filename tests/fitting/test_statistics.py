@@ -6,6 +6,7 @@ import numpy as np
 
 from normcli.fitting.fit import Policy
 from normcli.fitting.statistics import warn, warn_of_nan
+from normcli.norms.request import Request
 from tests.fitting.test_fit import fit_arrays
 
 COLUMNS = np.array([[1.0, 7.0, np.nan, np.inf], [2.0, 7.0, 3.0, 4.0], [2.0, 7.0, 5.0, 4.0]])
