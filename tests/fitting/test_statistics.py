@@ -39,6 +39,8 @@ def test_groups_without_values_and_those_that_nan_spreads_to_are_named():
     assert spread[0].startswith("c=0, c=2: the statistics are NaN")
     assert warn_of_nan(fit_arrays([missing], policy=Policy("omit"))) == ()
     assert warn_of_nan(fit_arrays([COLUMNS[:, :2]])) == ()
+    few = warn_of_nan(fit_arrays([COLUMNS[:2, :2]], Request("zscore", ddof=2)))
+    assert few == ("c=0, c=1: at most 2 values against ddof 2, so all that they are used on is NaN",)
 
 
 @pytest.mark.parametrize(
