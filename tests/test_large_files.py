@@ -290,16 +290,6 @@ def test_long_tables_take_little_memory(arguments, extra, long_table, here, monk
 
 @pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux' /proc")
-def test_values_that_do_not_count_take_little_memory(tmp_path):
-    x = np.random.default_rng(0).normal(10, 3, (1000, 8)).round(6)
-    x[::9] = np.nan
-    lines = "".join(",".join("" if np.isnan(value) else str(value) for value in row) + "\n" for row in x)
-    (tmp_path / "x.csv").write_text("a,b,c,d,e,f,g,h\n" + 1000 * lines)
-    assert measure_peak("zscore", "-i", tmp_path / "x.csv", "--nan", "omit", "-o", tmp_path / "y.npy") < 150
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux' /proc")
 def test_a_check_of_two_large_files_takes_no_more(big, tmp_path, normcli):
     assert normcli("bn", "-i", big, "-o", tmp_path / "y.npy").code == 0
     assert measure_peak("check", "bn", "-i", big, "--actual", tmp_path / "y.npy", "--max-ulp", "0.501") < 75

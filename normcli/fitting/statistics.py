@@ -200,12 +200,10 @@ def warn_of_nan(stats: Stats) -> tuple[str, ...]:
     """Return warnings that name the groups whose statistics are NaN, one for each reason; () without any."""
     spread = (stats.sums.nan > 0) & (not stats.omits_nan)
     few, ddof = find_few(stats) & ~spread, stats.subject.plan(1).spec.ddof
+    values = format_count(ddof, "value")
     kinds = (
         (spread, "the statistics are NaN, and so is all that they are used on; fit --nan omit leaves NaN out"),
-        (
-            few,
-            f"at most {format_count(ddof, 'value')} against ddof {ddof}, so all that they are used on is NaN",
-        ),
+        (few, f"at most {values} against ddof {ddof}, so all that they are used on is NaN"),
     )
     return tuple(_format_warning(stats.subject, chosen, kind) for chosen, kind in kinds if chosen.any())
 

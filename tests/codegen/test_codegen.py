@@ -27,7 +27,7 @@ from normcli.results.given_inputs import fit_inputs
 from normcli.results.surroundings import GateOrder
 from normcli.tensors.random.generate import generate
 from normcli.tensors.random.recipe import Recipe
-from tests.conftest import plan_request
+from tests.conftest import plan_request, require_refusal
 
 SHAPE = (2, 4, 3, 6)
 
@@ -294,9 +294,7 @@ def test_parameters_are_constants(normcli):
     ],
 )
 def test_what_has_no_code_is_refused(arguments, message, normcli):
-    ran = normcli(*arguments)
-    assert (ran.code, ran.out) == (2, "")
-    assert message in ran.err
+    require_refusal(normcli(*arguments), 2, message)
 
 
 GATES = [

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from normcli import NormError, normalize, normalize_by
+from tests.conftest import require_refusal
 
 
 def test_rewards_may_be_one_column_and_groups_numbers():
@@ -54,9 +55,7 @@ def shops(here):
     ],
 )
 def test_refusals(normcli, words, message):
-    ran = normcli("zscore", *words)
-    assert (ran.code, ran.out) == (2, "")
-    assert message in ran.err
+    require_refusal(normcli("zscore", *words), 2, message)
 
 
 @pytest.mark.parametrize("words", [("zscore", "-i"), ("fit", "zscore")], ids=["norm", "fit"])

@@ -84,6 +84,23 @@ def test_live_runs_never_go_beyond_their_bounds(norm, dtype, name):
     assert compared > 7_000
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("sums", "name", "least"),
+    [
+        pytest.param("float32", "two-pass", 0.03, id="as wide as the result"),
+        pytest.param("float32", "tree", 0.06, id="as wide, by halves"),
+        pytest.param("float32", "welford", 0.015, id="as wide, by Welford's recurrence"),
+        pytest.param("float64", "two-pass", 0.95, id="wider"),
+    ],
+)
+def test_bounds_are_near_what_happens(sums, name, least):
+    """Half of the provocations have a value that comes to such a part of its bound."""
+    computation = Computation(Accumulation(ALGORITHMS[name], sums), next(iter(CASTS.values())))
+    worst = [Live(case, "ln", computation).compare() for case in list_cases("ln", "float32", 1025)]
+    assert np.median([parts.max() for parts in worst if parts.size]) > least
+
+
 def differentiate(case, norm, sums, mode="inside"):
     """dx, dgamma and dbeta of a kernel that adds in turn and stays in the dtype of its sums."""
     dtype, n = np.dtype(sums), case.x.shape[-1]
