@@ -20,30 +20,22 @@ from normcli.norms.divisors import DEVIATION, LENGTH, RANGE, ROOT_MEAN_SQUARE
 from normcli.norms.rules import AxesRule, EpsMode, EpsRule
 
 X = np.random.default_rng(0).normal(0.7, 2.0, (3, 6, 4, 5)).astype("f4")
-SINGLE = np.dtype("f4")
 
 
-def describe(
-    axes, divisor, *, split=None, affine=NO_AFFINE, precision="float32", dtype=SINGLE, x=X, y=None, **model
-):
+def describe(axes, divisor, *, split=None, x=X, **model):
     """Return the matches of a hypothesis whose exact results, rounded, are y."""
-    grid = next(
-        grid
-        for grid in enumerate_grids(x.shape)
-        if grid.axes == axes and (grid.split and grid.split[1:]) == split
-    )
-    chosen = np.arange(grid.group_count)
+    grids = (grid for grid in enumerate_grids(x.shape) if grid.axes == axes)
+    grid = next(grid for grid in grids if (grid.split and grid.split[1:]) == split)
     standard = standardize(take_groups(grid, x), divisor)
     eps = model.pop("eps", 0.0)
     own = LENGTH if model.get("p") else divisor
     fitted = Model(own, model.pop("mode", EpsMode.INSIDE), low=0.99 * eps, high=1.01 * eps, **model)
-    hypothesis = Hypothesis(Sample(grid, chosen, standard, standard.values), affine, fitted)
-    actual = (
-        hypothesis.predict(eps).astype(dtype).astype("f8") if y is None else take_groups(grid, y.astype("f8"))
-    )
+    sample = Sample(grid, np.arange(grid.group_count), standard, standard.values)
+    hypothesis = Hypothesis(sample, NO_AFFINE, fitted)
+    actual = hypothesis.predict(eps).astype("f4").astype("f8")
     hypothesis = hypothesis._replace(sample=hypothesis.sample._replace(actual=actual))
-    scope = Scope(None, frozenset({1, x.ndim - 1}), tuple(range(x.ndim)), dtype)
-    return list(describe_hypothesis(hypothesis, scope, Level(precision, 1.0, 0.0)))
+    scope = Scope(None, frozenset({1, x.ndim - 1}), tuple(range(x.ndim)), np.dtype("f4"))
+    return list(describe_hypothesis(hypothesis, scope, Level("float32", 1.0, 0.0)))
 
 
 def list_who_give(norm, y, axes, eps, **options):
@@ -66,13 +58,10 @@ def list_who_give(norm, y, axes, eps, **options):
     ("norm", "axes", "divisor", "eps"),
     [
         ("bn", (0, 2, 3), DEVIATION, 1e-5),
-        ("bn", (0, 1, 2), DEVIATION, 1e-3),
         ("in", (2, 3), DEVIATION, 1e-5),
         ("ln", (3,), DEVIATION, 1e-5),
-        ("ln", (3,), DEVIATION, 1e-3),
         ("ln", (3,), DEVIATION, 1e-6),
         ("rms", (3,), ROOT_MEAN_SQUARE, 1e-6),
-        ("rms", (3,), ROOT_MEAN_SQUARE, 1e-5),
     ],
 )
 def test_frameworks_are_named_whose_own_result_it_is(norm, axes, divisor, eps):
