@@ -11,7 +11,7 @@ from normcli.identifying.question import Question
 from normcli.identifying.search.affine_step import NO_AFFINE, AffineStep
 from normcli.identifying.words.map_words import format_evaluation, list_hidden_by_map
 from normcli.identifying.words.phrasing import diagnose
-from tests.identifying.diagnoses import DOUBTFUL, X, find, make_map
+from tests.identifying.diagnoses import DOUBTFUL, find, make_map
 
 STORED = ("evaluation with stored statistics", "a scaler fitted elsewhere")
 
@@ -99,10 +99,8 @@ def test_norms_that_a_map_may_hide(axes, asked, names):
     assert hide(axes, **asked) == names
 
 
-def test_gamma_and_beta_tell_and_so_does_a_second_sample():
+def test_gamma_and_beta_tell():
     plain = make_map([1, 2, 3, 4, 5], [5, 4, 3, 2, 1], (2,))
     told = say(plain)
     assert told.evidence[-1] == "any bn with unknown gamma and beta looks so"
     assert told.next_step == "give --gamma and --beta"
-    one = find(plain=plain)._replace(question=Question(X[:1], X[:1], layout="NLC"))
-    assert diagnose(one).next_step == "give --gamma and --beta, or more than one sample"
