@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from normcli.identifying.models.known_maps import CONSTANTS, SCALERS, SPECTRAL, name_map
+from normcli.identifying.models.known_maps import SCALERS, SPECTRAL, name_map
 from normcli.identifying.models.line_fit import PlainMap
 
 X = np.random.default_rng(0).uniform(0.0, 255.0, (4, 3, 5))
@@ -17,18 +17,6 @@ def name(y, axes, x=X, dtype="f8", *, is_whole=True, shift=1.0):
     lengths = [n if axis in axes else 1 for axis, n in enumerate(x.shape)]
     found = PlainMap(axes, np.ones(lengths), np.full(lengths, shift))
     return list(name_map(found, x, y, np.dtype(dtype), is_whole=is_whole))
-
-
-@pytest.mark.parametrize("constants", [pytest.param(one, id=one.words) for one in CONSTANTS])
-def test_constants_are_named_along_the_axis_of_channels(constants):
-    mean, std = (np.array(values)[:, None] for values in (constants.mean, constants.std))
-    y = (X / constants.unit - mean) / std
-    axes = () if len(constants.mean) == 1 else (1,)
-    assert name(y, axes) == [constants.words]
-    assert constants.words in name(y, (0, 1))
-    assert not name(y * 1.0001, axes)
-    assert bool(name(y, (2,))) == (not axes)  # of no axis with so many places
-    assert constants.words in name(y.astype("f4").astype("f8"), axes, dtype="f4")
 
 
 @pytest.mark.parametrize(

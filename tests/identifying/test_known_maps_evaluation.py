@@ -10,7 +10,7 @@ from normcli.identifying.identify import identify
 from normcli.identifying.models.known_maps import read_evaluation
 from normcli.identifying.models.line_fit import PlainMap
 from normcli.identifying.question import Kind, Question
-from normcli.identifying.search.affine_step import NO_AFFINE, AffineStep
+from normcli.identifying.search.affine_step import NO_AFFINE
 from normcli.identifying.words.phrasing import diagnose
 from normcli.identifying.words.request_phrasing import diagnose_request
 from normcli.norms.plan import make_plan
@@ -55,24 +55,6 @@ def test_a_gamma_that_is_stored_less_one_is_read_so(names):
     stored = {"running_mean": np.arange(5.0), "running_var": np.arange(1.0, 6.0)}
     found = identify(Question(X, normalize(X, "bn", **stored, **moved).normalized, **given))
     assert found.evaluation.affine.way == ("1 + gamma, beta" if "beta" in names else "1 + gamma")
-
-
-@pytest.mark.parametrize(
-    ("steps", "mean", "square", "way"),
-    [
-        pytest.param([NO_AFFINE], [2.0, -1.0], [0.25, 4.0], "none", id="neither"),
-        pytest.param([AffineStep("gamma", np.array([2.0, 3.0])), NO_AFFINE], [2.0, -1.0], [1.0, 36.0], "gamma", id="gamma"),
-        pytest.param([AffineStep("beta", None, np.array([1.0, 1.0]))], [2.5, 1.0], [0.25, 4.0], "beta", id="beta"),
-        pytest.param([AffineStep("gamma", np.array([2.0, -3.0])), NO_AFFINE], [2.0, -1.0], [0.25, 4.0], "none", id="a negative deviation"),
-        pytest.param([AffineStep("gamma", np.array([2.0, 0.0])), NO_AFFINE], [2.0, -1.0], [0.25, 4.0], "none", id="a gamma of 0"),
-        pytest.param([AffineStep("gamma", np.ones(3)), NO_AFFINE], [2.0, -1.0], [0.25, 4.0], "none", id="another shape"),
-    ],
-)  # fmt: skip
-def test_stored_statistics_are_read_off_with_the_first_gamma_that_can_be(steps, mean, square, way):
-    found = read_evaluation(PlainMap((0,), np.array([2.0, 0.5]), np.array([-4.0, 0.5])), steps)
-    np.testing.assert_allclose(found.mean, mean)
-    np.testing.assert_allclose(found.square, square)
-    assert found.affine.way == way
 
 
 def test_no_stored_statistics_make_a_negative_factor():

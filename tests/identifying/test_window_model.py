@@ -49,26 +49,6 @@ def find(y, slack=2.0**-50, x=LRN):
     return list(find_windows(x, y, slack, find_sides(x, y, slack)))
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        ({"size": 3, "alpha": 0.5, "k": 2.0}, (1, 1, 3, 0.5, 0.75, 2.0)),
-        ({"size": 4, "alpha": 0.5, "k": 1.0, "exponent": 0.5}, (1, 2, 4, 0.5, 0.5, 1.0)),
-        ({"size": 5, "alpha": 0.3, "k": 1.25, "exponent": 1.0}, (2, 2, 5, 0.3, 1.0, 1.25)),
-        ({"size": 11, "alpha": 0.3, "k": 0.0, "exponent": 0.35}, (5, 5, 11, 0.3, 0.35, 0.0)),
-    ],
-)
-def test_the_constants_of_a_window_are_found(options, expected):
-    fitted = find(normalize(LRN, "lrn", **options).normalized)
-    best = next(one for one in fitted if one.plan.spec.window[:6] == expected)
-    assert (best.plan.grid.axes, best.bits > 100.0, best.plan.spec.window.divisor) == (
-        (1,),
-        True,
-        options["size"],
-    )
-    np.testing.assert_array_equal(best.exact, normalize(LRN, "lrn", **options).normalized)
-
-
 @pytest.mark.all_quick
 @pytest.mark.parametrize(
     "change",
