@@ -36,9 +36,6 @@ _MOST_SETTINGS = 1 << 26
 
 _SUFFIX, _SAFETENSORS = ".npy", ".safetensors"
 
-CALL = "#"
-"""The sign between a layer's name and the number of its second or later call, as in `NAME#2`."""
-
 _PAIRS = re.compile(r"(.+?\.(?:safetensors|npz)):([^=]*)=(.*)", re.IGNORECASE | re.DOTALL)
 
 

@@ -23,8 +23,14 @@ if TYPE_CHECKING:
 _EPS = ("eps", "variance_epsilon", "epsilon")
 """The names of a module's attribute for eps."""
 
-_OPTIONS = {"groups": "num_groups", "size": "size", "alpha": "alpha", "exponent": "beta", "k": "k"}
-"""Option → the attribute of torch's modules that holds it."""
+_OPTIONS = {
+    "groups": ("num_groups", "groups"),
+    "size": ("size",),
+    "alpha": ("alpha",),
+    "exponent": ("beta",),
+    "k": ("k",),
+}
+"""Option → the names that modules have for the attribute."""
 
 _FROZEN = "FrozenBatchNorm2d"
 """The end of the names of classes that normalize with stored statistics in training too."""
@@ -177,12 +183,7 @@ def _read_options(module: Any, norm: Norm, row: Convention | None) -> dict[str, 
     `row` is the convention of the module's class, None without one; if it fixes the axes, the attribute
     `normalized_shape` is not read.
     """
-    eps = next((value for name in _EPS if (value := getattr(module, name, None)) is not None), None)
-    found: dict[str, Any] = {} if eps is None else {"eps": float(eps)}
-    for option, attribute in _OPTIONS.items():
-        value = getattr(module, attribute, None)
-        if isinstance(value, int | float) and find_option(option).belongs_to(norm):
-            found[option] = value
+    found = read_numbers(module, norm)
     shape = getattr(module, "normalized_shape", None)
     if getattr(module, "data_format", None) == "channels_first":
         found["axes"] = (1,)
@@ -191,6 +192,17 @@ def _read_options(module: Any, norm: Norm, row: Convention | None) -> dict[str, 
     lengths = getattr(getattr(module, find_parameters(module).get("weight", ""), None), "shape", ())
     if shape is None and norm.parameters is ParameterRule.REDUCED and len(lengths) > 1 and 1 not in lengths:
         found["feature_axes"] = tuple(range(-len(lengths), 0))  # a gamma for each head
+    return found
+
+
+def read_numbers(module: Any, norm: Norm) -> dict[str, Any]:
+    """Return the options of a norm that a module's attributes hold as numbers, such as eps and groups."""
+    eps = next((value for name in _EPS if (value := getattr(module, name, None)) is not None), None)
+    found: dict[str, Any] = {} if eps is None else {"eps": float(eps)}
+    for option, names in _OPTIONS.items():
+        value = next((getattr(module, name) for name in names if hasattr(module, name)), None)
+        if isinstance(value, int | float) and find_option(option).belongs_to(norm):
+            found[option] = value
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 from typing import TYPE_CHECKING, Any
 
 from normcli.answers.batches.fitted_statistics import answer_fit
@@ -24,7 +25,7 @@ from normcli.writers.table import format_text, write_html
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import ArrayLike, DTypeLike, NDArray
 
@@ -251,8 +252,7 @@ class Statistics:
             If `x` has other groups, lacks a column, or has a row of a group without statistics; if shards are
             missing.
         """
-        options = {name: value for name, value in locals().items() if name not in ("self", "x")}
-        return self._use(x, inverts=False, **options)
+        return self._use(locals(), inverts=False)
 
     def invert(self, y: Any, **options: Any) -> Any:
         """Undo `apply`: return x = (y − beta) / gamma · divisor + mean, each value rounded once.
@@ -260,34 +260,25 @@ class Statistics:
         `options` are the keyword arguments of `apply`, and the errors are the same. A gamma of 0 raises
         `UsageError`: the values that it multiplied are lost.
         """
-        return self._use(y, inverts=True, **options)
+        given = inspect.signature(Statistics.apply).bind(self, y, **options)
+        given.apply_defaults()
+        return self._use(given.arguments, inverts=True)
 
-    def _use(
-        self,
-        x: Any,
-        *,
-        inverts: bool,
-        by: Sequence[Any] | None = None,
-        gamma: ArrayLike | None = None,
-        beta: ArrayLike | None = None,
-        eps: float | None = None,
-        dtype: DTypeLike | None = None,
-        threads: int | None = None,
-        partial: bool = False,
-    ) -> Any:
+    def _use(self, given: Mapping[str, Any], *, inverts: bool) -> Any:
         """Return a tensor normalized with these statistics, or with `inverts` restored from normalized values.
 
-        The other arguments are those of `apply`.
+        `given` has the arguments of `apply`.
         """
-        if not partial:
+        x, by = given["x"], given["by"]
+        if not given["partial"]:
             require_all(self._stats.shards, "use")
-        affine = {"gamma": gamma, "beta": beta}
+        affine = {name: given[name] for name in ("gamma", "beta")}
         loaded = {name: None if a is None else read_numbers(a, name) for name, a in affine.items()}
         if (by is None) != (self._stats.subject.by is None):
             rows = "groups of rows: give" if by is None else "all rows: leave out"
             raise UsageError(f"these statistics are of {rows} by")
-        output = None if dtype is None else name_output_dtype(dtype)
-        use = Use(self._stats, loaded["gamma"], loaded["beta"], eps, output)
+        output = None if given["dtype"] is None else name_output_dtype(given["dtype"])
+        use = Use(self._stats, loaded["gamma"], loaded["beta"], given["eps"], output)
         lazy = find_lazy(x)
         taken = take_columns(x, "x", use.wanted) if lazy is None else lazy.taken
         taken = arrange_axes(taken, self._stats.subject.request.layout)
@@ -295,7 +286,7 @@ class Statistics:
             refuse_groups(by)
             return taken.give(lazy.work.use_statistics(use, taken.values, inverts=inverts))
         tensor = Tensor(taken.values, "x", by=group_rows(by, taken.values))
-        return taken.give(use_stats(use, tensor, None, Effort(threads=threads), inverts=inverts)[0])
+        return taken.give(use_stats(use, tensor, None, Effort(threads=given["threads"]), inverts=inverts)[0])
 
     # -- kept
 
