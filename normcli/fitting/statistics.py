@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.errors import DataError, name_subject
-from normcli.fitting.by_column import number_groups_of, sort_labels, warn_of_unnamed
+from normcli.fitting.by_column import number_groups_of, sort_labels
 from normcli.fitting.shards import join_shards
 from normcli.fitting.subject import has_images
 from normcli.fitting.sums import Sums, solve_sums
@@ -181,7 +181,8 @@ def warn(stats: Stats) -> tuple[str, ...]:
         (few, f"at most {format_count(ddof, 'value')} against ddof {ddof}, so the variance is NaN"),
         (constant, "constant"),
     )
-    unnamed = warn_of_unnamed(stats.subject.labels)
+    is_unnamed = any(not cell for label in stats.subject.labels for cell in label)
+    unnamed = ("rows whose group has no name make one group",) if is_unnamed else ()
     return (*unnamed, *(_format_warning(stats.subject, chosen, kind) for chosen, kind in kinds if chosen.any()))
 
 

@@ -93,7 +93,7 @@ def test_a_deviation_is_of_the_ddof_that_was_asked_for(ddof, others, rng, normcl
 @pytest.mark.parametrize(
     "norm",
     [
-        *("zscore", "minmax", "minmax --range -1,1", "maxabs", "midrange"),
+        *("zscore", "bn --eps 0.5", "minmax", "minmax --range -1,1", "maxabs", "midrange"),
         *("robust", "robust --quantiles 10,90", "robust --no-mean", "robust --no-scale", "zscore --no-mean"),
     ],
 )
