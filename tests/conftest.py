@@ -193,6 +193,12 @@ class Ran:
         return self.out.splitlines()
 
 
+def require_refusal(ran: Ran, code: int, told: str) -> None:
+    """Assert that a command ended with an exit code, one line that tells why, and no answer."""
+    assert (ran.code, ran.raw, len(ran.err.splitlines())) == (code, b"", 1), ran.err
+    assert told in ran.err
+
+
 @pytest.fixture(autouse=True)
 def _options_as_they_are_written():
     """Show messages as the code has them, and as the command line does."""

@@ -6,15 +6,12 @@ import io
 import os
 import re
 
-import numpy as np
 import pytest
 
-from normcli import NORMS, normalize
+from normcli import normalize
 from normcli.answers.calculating.drawing import Drawing
 from normcli.documents.document import View
 from normcli.documents.palette import PALETTE
-from normcli.errors import UsageError
-from normcli.norms.rules import AxesRule
 from normcli.pictures import Options
 from normcli.tensors.random.generate import generate
 from normcli.tensors.random.recipe import Recipe
@@ -63,39 +60,6 @@ def test_without_values_each_cell_is_a_block_of_its_groups_colour():
         red, green, blue = (int(PALETTE[group % len(PALETTE)][0][i : i + 2], 16) for i in (1, 3, 5))
         assert f"48;2;{red};{green};{blue}m     \x1b[0m" in matrices
         assert f"48;2;{red};{green};{blue}m c={group} " in legend
-
-
-NEED_A_CHANNEL = [
-    n.name for n in NORMS.values() if n.axes in (AxesRule.CHANNEL_GROUPS, AxesRule.CHANNEL_WINDOW)
-]
-
-
-@pytest.mark.parametrize("norm", NEED_A_CHANNEL)
-def test_a_tensor_without_a_channel_is_refused(norm):
-    with pytest.raises(UsageError, match="channel"):
-        render(norm, (2,), options=Options(values="none"), **({"groups": 2} if norm == "gn" else {}))
-
-
-@pytest.mark.parametrize(
-    ("norm", "shape"),
-    [(norm, (2,)) for norm in NORMS if norm not in NEED_A_CHANNEL]
-    + [(norm, shape) for norm in NORMS for shape in [(2, 4), (2, 4, 2, 2), (0, 4)]],
-    ids=str,
-)
-def test_on_a_pipe_each_cell_without_value_is_the_number_of_its_group(norm, shape):
-    options = {"groups": 2} if NORMS[norm].axes is AxesRule.CHANNEL_GROUPS else {}
-    plan = normalize(np.ones(shape), norm, **options).plan
-    text = render(norm, shape, options=Options(values="none"), **options)
-    if 0 in shape:
-        assert "no values" in text
-        return
-    if plan.spec.window is None:
-        expected = plan.grid.locate_groups(np.ix_(*map(range, shape))).reshape(-1) if shape else [0]
-        body = text.split("\n\n", 1)[1].rsplit("\n\ngroup ", 1)[0]
-        numbers = [int(n) for line in body.splitlines() if re.fullmatch(r"[\d ]+", line) for n in line.split()]
-        assert sorted(numbers) == sorted(expected)
-    else:
-        assert "0: the value" in text
 
 
 @pytest.mark.parametrize("norm", ["bn", "lrn"])

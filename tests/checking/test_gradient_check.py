@@ -116,7 +116,7 @@ def test_running_statistics_are_constants():
     """In evaluation: the derivative of training, and what differentiates the running statistics."""
     running = {"running_mean": np.arange(4.0), "running_var": np.arange(1.0, 5.0)}
     found = check("dx", backward(X, DY, "bn", gamma=GAMMA).dx, **running)
-    assert found.faults["dx"].sentence == "dx: the statistics are those of the batch, as in training."
+    assert found.faults["dx"].sentence == "dx: the statistics are the batch's, as in training."
 
 
 @pytest.mark.parametrize("divided", [4, 24])

@@ -89,10 +89,6 @@ def test_an_equality_is_one_of_what_is_printed(expression, value, digits, text):
     assert spell(expression, value, digits).text == text
 
 
-def test_nothing_is_spelled_of_a_sentence():
-    assert build_equation(StoryStep("a", "A.")) is None
-
-
 @pytest.mark.parametrize("tensor", ["float32", *slowly(name for name in TENSORS if name != "float32")])
 @pytest.mark.parametrize("case", CASES)
 def test_latex_is_balanced_and_of_known_commands(case, tensor):

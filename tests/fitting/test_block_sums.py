@@ -59,15 +59,6 @@ def test_blocks_of_any_shape_in_any_order_give_the_bits_of_one_fit(request_, sha
     require_members(whole.join(parts), fit_arrays([x], request_))
 
 
-def test_parts_add_up_as_a_tree(rng):
-    x, request = make(rng, (8, 3, 4), "float32"), Request("bn", layout="NCL")
-    whole = Whole(choose_subject(request, Tensor(x, "x")), x.shape)
-    boxes = cut_into(x.shape, (2, 3, 2))
-    parts = [whole.gather(box, x[box], DEFAULT_EFFORT) for box in boxes]
-    left, right = (whole.add(some) for some in (parts[:4], parts[4:]))
-    require_members(whole.join([right, left]), fit_arrays([x], request))
-
-
 QUANTILES = pytest.param(Request("robust"), (9, 3), id="quantiles, which are fitted on one machine")
 
 

@@ -31,8 +31,8 @@ def test_a_gamma_of_groups_that_any_line_fits_takes_no_long_search():
 @pytest.mark.parametrize(
     ("place", "cause"),
     [
-        (np.arange(12) // 3, "gamma and beta are those of the group's index, not the channel's"),
-        (np.arange(12) % 3, "gamma and beta are those of group=0 in every group"),
+        (np.arange(12) // 3, "gamma and beta are taken from the group's index, not the channel's"),
+        (np.arange(12) % 3, "gamma and beta are taken from group=0 in every group"),
     ],
 )
 def test_parameters_that_are_not_indexed_by_the_channel_are_told(place, cause):

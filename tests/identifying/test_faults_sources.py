@@ -169,7 +169,7 @@ def spoil_statistics(x, which):
     ("which", "cause"),
     [
         pytest.param("last", "y is right, except for n=23", id="a stale row"),
-        pytest.param("mod", "statistics are those of index n − 16 for n ≥ 16", id="stale rows"),
+        pytest.param("mod", "statistics are taken from index n − 16 for n ≥ 16", id="stale rows"),
         pytest.param("warp", "the mean is right, the divisor is another", id="a warp left out"),
     ],
 )

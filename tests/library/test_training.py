@@ -51,14 +51,3 @@ def test_a_batch_of_one_value_names_the_argument(monkeypatch):
     monkeypatch.setattr(NormError, "_names_options", False)
     with pytest.raises(NormError, match=r"running statistics need more \(or running_ddof 0\)$"):
         track([[1.0, 2.0]])
-
-
-@pytest.mark.peers
-def test_running_statistics_of_torch_are_tensors_of_torch():
-    torch = pytest.importorskip("torch")
-    x = torch.tensor(X, dtype=torch.float32)
-    layer = torch.nn.BatchNorm1d(3)
-    layer(x)
-    step = track(x, "bn")
-    torch.testing.assert_close(step.running_mean.float(), layer.running_mean)
-    torch.testing.assert_close(step.running_var.float(), layer.running_var)

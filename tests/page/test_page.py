@@ -24,7 +24,7 @@ from normcli.page.content import LONGEST_SIDE, MOST_CELLS, SLICE_CELLS, choose_s
 from normcli.printable import make_printable
 from normcli.tensors.tensor import Tensor
 from normcli.writers import write
-from tests.conftest import ROOT, Ran
+from tests.conftest import ROOT, Ran, require_refusal
 from tests.marks import sampled, slowly
 from tests.strategies import options_for
 
@@ -353,8 +353,5 @@ def test_a_page_goes_to_standard_output_or_to_a_file_alike(norm, normcli, tmp_pa
 )
 def test_what_is_no_page_is_said_on_one_line(arguments, told, normcli, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    ran = normcli("bn", "--shape", "2,3", *arguments)
-    assert (ran.code, ran.out) == (2, "")
-    assert told in ran.err
-    assert ran.err.count("\n") == 1
+    require_refusal(normcli("bn", "--shape", "2,3", *arguments), 2, told)
     assert not list(tmp_path.iterdir())
