@@ -198,12 +198,15 @@ def find_varying(sums: Sums) -> NDArray[np.bool_]:
 
 
 def warn_of_nan(stats: Stats) -> tuple[str, ...]:
-    """Return a warning that names the groups whose statistics are NaN, as a tuple of one; () without any."""
+    """Return warnings that name the groups whose statistics are NaN, one for each reason; () without any."""
     spread = (stats.sums.nan > 0) & (not stats.omits_nan)
-    if not spread.any():
-        return ()
-    kind = "the statistics are NaN, and so is all that they are used on; fit --nan omit leaves NaN out"
-    return (_format_warning(stats.subject, spread, kind),)
+    few, ddof = find_few(stats) & ~spread, stats.subject.plan(1).spec.ddof
+    values = format_count(ddof, "value")
+    kinds = (
+        (spread, "the statistics are NaN, and so is all that they are used on; fit --nan omit leaves NaN out"),
+        (few, f"at most {values} against ddof {ddof}, so all that they are used on is NaN"),
+    )
+    return tuple(_format_warning(stats.subject, chosen, kind) for chosen, kind in kinds if chosen.any())
 
 
 def _format_warning(subject: Subject, chosen: NDArray[np.bool_], kind: str) -> str:
