@@ -5,9 +5,8 @@ in a copy of the checkout, by the operators of cosmic-ray (the extra [mutation])
 those nearest to the change first: `tests/ROOM/test_MODULE.py`, the quick tests of the room, all tests of the room. What none of them
 notices has survived, and is printed with its place. Places are drawn with equal chances, then what is changed there.
 
-`--results FILE` keeps what was found, and goes on from there; `--seconds` ends a run in time; `--reached FILE` (written by
-`python -m tests.reached`) has a change tried by the quickest tests that run the changed line, and no others.
-`mutation.md` in `tests/bench` has what the last long run found, and why what survived did.
+`--results FILE` keeps what was found, and goes on from there; `--seconds` ends a run in time. `mutation.md` in `tests/bench`
+has what the last long run found, and why what survived did.
 """
 
 from __future__ import annotations
@@ -34,7 +33,6 @@ import hypothesis
 import pytest
 
 from normcli.compiled import COMPILED, VARIABLE, find_kernel
-from tests.reached import Reached
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -81,9 +79,6 @@ class Found:
 
 
 SURVIVED, ROOM = "none", "room"
-
-REACHING_SECONDS = 3
-"""How long the tests that run a changed line may take together: the quickest of them are run."""
 
 SAME = ("core/ReplaceComparisonOperator_Is_Eq", "core/ReplaceComparisonOperator_IsNot_NotEq")
 """Changes that mean nothing: what is compared by `is` is None, or of an enumeration."""
@@ -153,45 +148,20 @@ def draw(rooms: Iterable[str], seed: int) -> Iterator[Mutant]:
         yield drawn.choice(mutants)
 
 
-def stages(
-    mutant: Mutant, source: str, reached: Reached
-) -> Iterator[tuple[str, dict[str, str], list[str], int]]:
-    """Yield the tests that may notice a mutant: their name, their environment, the arguments of pytest, seconds of processor time.
-
-    Where it is known which tests run the changed line, and they run it in no import, these alone.
-    """
-    folder = f"tests/{mutant.room}"
-    nearest = f"{folder}/test_{Path(mutant.module).name}"
-    quick = [folder, f"normcli/{mutant.room}", "-m", "not slow"]
-    own = [nearest, mutant.module] if (ROOT / nearest).exists() else []
-    lines = lines_of(source, mutant.line)
-    names = reached.within(reached.by(f"{folder}/", mutant.module, lines), REACHING_SECONDS)
-    if names:
-        quick = [mutant.module, *names]
-        own = [name for name in quick if name.startswith((nearest, mutant.module))]
-    if own:
-        yield "module", NUMPY, own, 60
-    yield "quick tests of the room", NUMPY, quick, 120
+def stages(mutant: Mutant) -> Iterator[tuple[str, list[str], dict[str, str], int]]:
+    """Yield the tests that may notice a mutant: their name, the arguments of pytest, their environment, seconds of processor time."""
+    room = mutant.room
+    nearest = f"tests/{room}/test_{Path(mutant.module).name}"
+    quick = [f"tests/{room}", f"normcli/{room}", "-m", "not slow"]
+    if (ROOT / nearest).exists():
+        yield "module", [nearest, mutant.module], NUMPY, 60
+    yield "quick tests of the room", quick, NUMPY, 120
     if find_kernel() is not None:
-        yield "compiled kernel", COMPILED_KERNEL, quick, 120
-    if not names:
-        yield ROOM, NUMPY, [folder], 400
+        yield "compiled kernel", quick, COMPILED_KERNEL, 120
+    yield ROOM, [f"tests/{room}"], NUMPY, 400
 
 
-def lines_of(source: str, line: int) -> range:
-    """Return the lines of the statement that a line is of, without those of its body; none where it runs in an import."""
-    found = range(0)
-    functions = [one for one in ast.walk(ast.parse(source)) if isinstance(one, ast.FunctionDef)]
-    for statement in (one for function in functions for child in function.body for one in ast.walk(child)):
-        if isinstance(statement, ast.stmt) and not isinstance(statement, ast.FunctionDef):
-            body = getattr(statement, "body", None)
-            last = max(statement.lineno, body[0].lineno - 1) if body else statement.end_lineno or 0
-            if statement.lineno <= line <= last:
-                found = range(statement.lineno, last + 1)
-    return found
-
-
-def try_mutant(mutant: Mutant, copy: Path, reached: Reached, clock: Iterator[int]) -> Found:
+def try_mutant(mutant: Mutant, copy: Path, clock: Iterator[int]) -> Found:
     """Change the copy, run the tests until some fail, change the copy back."""
     before, after = change(mutant)
     if before == after:
@@ -199,8 +169,8 @@ def try_mutant(mutant: Mutant, copy: Path, reached: Reached, clock: Iterator[int
     path = copy / mutant.module
     _write(path, after, clock)
     try:
-        runs = stages(mutant, before, reached)
-        found = next((name for name, *rest in runs if not passes(rest[1], copy, rest[0], rest[2])), SURVIVED)
+        runs = ((name, passes(arguments, copy, *how)) for name, arguments, *how in stages(mutant))
+        found = next((name for name, passed in runs if not passed), SURVIVED)
     finally:
         _write(path, before, clock)
     lines = [
@@ -322,12 +292,10 @@ def main() -> int:
     parser.add_argument(
         "--results", type=Path, help="a file of what was found so far, which the run goes on from"
     )
-    parser.add_argument("--reached", type=Path, help="a file of which tests run which lines")
     parser.add_argument("--again", action="store_true", help="try what survived once more, as after a new test")
     parser.add_argument("rooms", nargs="*", default=list(ROOMS), help=f"of {', '.join(ROOMS)} [default: all]")
     options = parser.parse_args()
     known: dict[str, Found] = {}
-    reached = Reached.read(options.reached) if options.reached else Reached()
     if options.results and options.results.exists():
         for line in options.results.read_text().splitlines():
             one = Found(**json.loads(line))
@@ -346,7 +314,7 @@ def main() -> int:
             mutant = next(mutants)
             one = known.get(mutant.name)
             if not one or (options.again and one.by == SURVIVED):
-                known[mutant.name] = one = try_mutant(mutant, copy, reached, clock)
+                known[mutant.name] = one = try_mutant(mutant, copy, clock)
                 print(f"{one.by:30} {one.place}  {one.before}  →  {one.after}", file=sys.stderr, flush=True)
                 keep(one, options.results)
             left -= one.by != UNCHANGED

@@ -8,7 +8,6 @@ from importlib import import_module
 import numpy as np
 import pytest
 
-from normcli import normalize
 from normcli.tensors.random.torch_stream import TorchStream
 
 pytestmark = [
@@ -101,23 +100,3 @@ def test_a_folded_layer_does_what_torch_s_two_do(name, groups, bias, dtype, torc
     one.weight.data, one.bias.data = torch.from_numpy(folded.weight), torch.from_numpy(folded.bias)
     tolerance = {"float32": 2e-5, "float64": 1e-13}[dtype]
     np.testing.assert_allclose(one(x).detach().numpy(), expected.numpy(), rtol=tolerance, atol=tolerance)
-
-
-@pytest.mark.parametrize("norm", ["bn", "ln", "in", "gn", "rms"])
-def test_masked_norms_as_flax_does_them(norm):
-    linen = peer("flax.linen")
-    jax = peer("jax")
-    rng = np.random.default_rng(9)
-    x, mask = rng.normal(2.0, 3.0, (4, 6, 8)).astype(np.float32), rng.random((4, 6, 8)) < 0.7
-    module, options = {
-        "bn": (linen.BatchNorm(use_running_average=False, epsilon=1e-5), {"layout": "NLC"}),
-        "ln": (linen.LayerNorm(epsilon=1e-5), {}),
-        "in": (linen.InstanceNorm(epsilon=1e-5), {"layout": "NLC"}),
-        "gn": (linen.GroupNorm(num_groups=2, epsilon=1e-5), {"layout": "NLC", "groups": 2}),
-        "rms": (linen.RMSNorm(epsilon=1e-5), {}),
-    }[norm]
-    variables = module.init(jax.random.key(0), x)
-    made = module.apply(variables, x, mask=mask, mutable=["batch_stats"] if norm == "bn" else False)
-    expected = made[0] if norm == "bn" else made
-    result = normalize(x, norm, eps=1e-5, mask=mask, fill="normalize", **options)
-    np.testing.assert_allclose(result.normalized, np.asarray(expected), rtol=2e-4, atol=2e-5)

@@ -228,8 +228,9 @@ class DumpWriter:
 
     def finish(self, framework: str) -> None:
         """Write the header: the settings of the calls, the framework that made them, and all tensors."""
+        usual = LayerSettings("")._asdict()
         described = [
-            {key: value for key, value in one._asdict().items() if value or _is_zero(value)}
+            {name: value for name, value in one._asdict().items() if value != usual[name]}
             for one in self.layers
         ]
         made_by = f"normcli {__version__}, {framework}"
@@ -286,24 +287,18 @@ def read_settings(text: str, source: str) -> list[LayerSettings]:
         return found
 
 
-_KINDS: dict[str, tuple[type, ...]] = {
-    "name": (str,), "norm": (str,), "options": (dict,), "evaluation": (bool,),
-    "momentum": (int, float, str), "batches": (int,), "kind": (str,), "note": (str,), "problem": (str,),
-    "is_guess": (bool,), "weights_of": (str,), "gate_act": (str,), "gates_input": (bool,),
-    "left_out": (str,),
-}  # fmt: skip
-
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    **{name: (type(value),) for name, value in LayerSettings("")._asdict().items()},
+    "norm": (str,),
+    "momentum": (int, float, str),
+}
+"""Member of a layer's settings → the types of its values."""
 
 _RANGES: dict[str, Callable[[Any], bool]] = {
     "name": lambda name: bool(name),
     "momentum": lambda weight: weight == "none" if isinstance(weight, str) else 0 <= weight <= 1,
     "batches": lambda count: 0 <= count < LARGEST_EXACT,
 }
-
-
-def _is_zero(value: Any) -> bool:
-    """Whether a value is the float 0.0, as a momentum may be."""
-    return isinstance(value, float) and value == 0.0
 
 
 def _refuse_constant(text: str) -> None:

@@ -14,6 +14,7 @@ from normcli.auditing.dump_file import RUNNING, WEIGHTS, DumpWriter, LayerSettin
 from normcli.auditing.modules import find_parameters, read_numbers, require_norms
 from normcli.auditing.record_torch import Recorder
 from normcli.errors import DataError, UsageError
+from normcli.norms.layout import DEFAULT_LAYOUTS
 from normcli.norms.rules import AxesRule
 from normcli.norms.table import find_norm
 from normcli.tensors.written_whole import open_whole, require_writable
@@ -21,7 +22,7 @@ from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from normcli.norms.norm import Norm
 
@@ -75,8 +76,9 @@ class _Framework(NamedTuple):
         after = {f"{role}_after": self.read(layer, role) for role in RUNNING if trains}
         kind = type(layer)
         norm = find_norm(self.norms[kind.__name__])[0]
+        options = {"like": self.like, **read_numbers(layer, norm), **_read_axes(layer, norm, np.shape(x))}
         settings = LayerSettings(
-            name, norm.name, {"like": self.like, **read_numbers(layer, norm), **_read_axes(layer, norm)},
+            name, norm.name, options,
             evaluation=evaluates, momentum=float(layer.momentum) if trains else None,
             kind=f"{kind.__module__}.{kind.__qualname__}",
         )  # fmt: skip
@@ -85,17 +87,35 @@ class _Framework(NamedTuple):
         return output
 
 
-def _read_axes(layer: Any, norm: Norm) -> dict[str, Any]:
-    """Return the option of axes that a layer has; of a batch norm, the axis to keep if it is not the last."""
-    axes = getattr(layer, "reduction_axes", getattr(layer, "axis", None))
-    option = _OPTION_OF_AXES.get(norm.axes)
-    if option is None or axes is None or (option == "keep" and axes == -1):
-        return {}
-    return {option: [*map(int, axes)] if isinstance(axes, list | tuple) else int(axes)}
+def _read_axes(layer: Any, norm: Norm, shape: Sequence[int]) -> dict[str, Any]:
+    """Return the options of a layer by which values of an input of this shape are grouped."""
+    axes, axis = getattr(layer, "reduction_axes", None), getattr(layer, "axis", None)
+    features = getattr(layer, "feature_axes", axis if isinstance(axis, tuple) else None)
+    if norm.axes is AxesRule.LAST:
+        axes = axis if axes is None else axes
+    elif axis is None:
+        axis = features
+    found: dict[str, Any] = {}
+    if axes is not None:
+        found["axes"] = _shorten(axes)
+    elif axis == 1 and _OF_FEATURES < len(shape) <= max(DEFAULT_LAYOUTS):
+        found["layout"] = DEFAULT_LAYOUTS[len(shape)]
+    elif axis not in (None, -1) and norm.axes is AxesRule.ALL_BUT_CHANNEL:
+        found["keep"] = _shorten(axis)
+    if features not in (None, -1, (-1,), axes):  # where gamma and beta lie otherwise than by default
+        found["feature_axes"] = _shorten(features)
+    if getattr(layer, "group_size", None) is not None:
+        found["groups"] = shape[-1] // layer.group_size
+    return found
 
 
-_OPTION_OF_AXES = {AxesRule.LAST: "axes", AxesRule.ALL_BUT_CHANNEL: "keep"}
-"""Axes that a norm reduces by default → the option that a layer's attribute of axes is."""
+_OF_FEATURES = 2
+"""The axes of a tensor of batch and features."""
+
+
+def _shorten(axes: Any) -> Any:
+    """Return axes as JSON holds them: an int, or a list of int."""
+    return [*map(int, axes)] if isinstance(axes, list | tuple) else int(axes)
 
 
 _MOVING = {"running_mean": "moving_mean", "running_var": "moving_variance"}

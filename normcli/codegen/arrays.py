@@ -1,7 +1,9 @@
-"""Each framework's spelling of the array operations of a norm. Data, no arithmetic."""
+"""Each framework's spelling of the array operations of a norm: the table of `arrays.toml`."""
 
 from __future__ import annotations
 
+import pkgutil
+import tomllib
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -9,15 +11,9 @@ from normcli.dtypes import is_bfloat16
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     import numpy as np
-
-
-IMPORT_ML_DTYPES = "import ml_dtypes  # with it, NumPy knows bfloat16"
-
-NUMPY_READER = "safetensors.numpy"
-"""The module that reads safetensors files as arrays of NumPy."""
 
 
 class Arrays(NamedTuple):
@@ -29,8 +25,6 @@ class Arrays(NamedTuple):
         The framework's name in `--emit`.
     title : str
         The framework's name in sentences.
-    imports : tuple of str
-        The lines that import the framework.
     templates : mapping of str to str
         Operation → its template; an operation without one is not known to the framework.
 
@@ -48,25 +42,27 @@ class Arrays(NamedTuple):
           array `x`; `make`, a NumPy array `{x}` as an array of the framework; `dtype`, the framework's dtype,
           given its name `{dtype}`.
         * The name of an `Activation`: that of an array `gate`.
+    imports : sequence of str
+        The lines that import the framework.
     bfloat16 : str
         The code of bfloat16, if it is from the package ml_dtypes; "" otherwise.
-    setup : mapping of str to tuple of str
+    setup : mapping of str to sequence of str
         dtype → the lines after the imports that arrays of this dtype need.
     helpers : mapping of str to str
         Function that templates call → its definition.
     reader : str
-        The module whose `load_file` reads safetensors files: for PyTorch, which takes no bfloat16 of
-        NumPy, its own.
+        The framework's own module whose `load_file` reads safetensors files, as PyTorch takes no bfloat16 of
+        NumPy; "" for NumPy's.
     """
 
     name: str
     title: str
-    imports: tuple[str, ...]
     templates: Mapping[str, str]
+    imports: Sequence[str] = ()
     bfloat16: str = ""
-    setup: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    setup: Mapping[str, Sequence[str]] = MappingProxyType({})
     helpers: Mapping[str, str] = MappingProxyType({})
-    reader: str = NUMPY_READER
+    reader: str = ""
 
     @property
     def takes_numpy(self) -> bool:
@@ -83,188 +79,23 @@ class Arrays(NamedTuple):
         return self.bfloat16 if is_other else self.write("dtype", dtype=dtype.name)
 
 
-def _reduce(template: str, **names: str) -> dict[str, str]:
-    """Return the templates of reductions; `{name}` stands for a reduction's name, or that in `names`."""
-    return {kind: template.replace("{name}", names.get(kind, kind)) for kind in ("mean", "sum", "max", "min")}
+def _read_rows() -> Iterator[Arrays]:
+    table = tomllib.loads((pkgutil.get_data("normcli.codegen", "arrays.toml") or b"").decode())
+    for name, row in table["frameworks"].items():
+        modules = row.pop("modules", None)
+        usual = {} if modules is None else _fill(table["common"], modules)
+        yield Arrays(name, **{**row, "templates": usual | row["templates"]})
 
 
-_COMMON = {
-    **_reduce("{np}.{name}({x}, axis={axes}, keepdims=True)"),
-    "quantile": "{np}.quantile({x}, {q}, axis={axes}, keepdims=True)",
-    "singular value": "{np}.linalg.norm({x}.transpose{by_rows}.reshape{matrices}, 2, axis=(-2, -1))"
-    ".reshape{kept}",
-    "sqrt": "{np}.sqrt({x})",
-    "abs": "{np}.abs({x})",
-    "sign": "{np}.sign({x})",
-    "maximum": "{np}.maximum({x}, {y})",
-    "where": "{np}.where({condition}, {y}, {x})",
-    "reshape": "{np}.reshape({x}, {shape})",
-    "transpose": "{np}.transpose({x}, {order})",
-    "pad": "{np}.pad({x}, {widths})",
-    "turn": "{np}.swapaxes({x}, -1, -2)",
-    "constant": "{np}.array({x}, dtype=x.dtype)",
-    "cast": "{x}.astype({dtype})",
-    "dtype": "{np}.{dtype}",
-    "silu": "{nn}.silu(gate)",
-    "sigmoid": "{nn}.sigmoid(gate)",
-    "relu": "{nn}.relu(gate)",
-    "tanh": "{nn}.tanh(gate)",
-    "gelu": "{nn}.gelu(gate, approximate=False)",
-    "gelu-tanh": "{nn}.gelu(gate, approximate=True)",
-    "none": "gate",
-}
-"""Operation → its usual template, with functions of the module `{np}` and activations of the module `{nn}`."""
+def _fill(templates: Mapping[str, str], modules: Mapping[str, str]) -> dict[str, str]:
+    """Return templates with the names of modules in the place of `{np}` and `{nn}`."""
+    found = dict(templates)
+    for sign, module in modules.items():
+        found = {name: template.replace(f"{{{sign}}}", module) for name, template in found.items()}
+    return found
 
 
-def _adopt(arrays: str, activations: str, others: Mapping[str, str]) -> dict[str, str]:
-    """Return the common templates for the modules of a framework, and other ones in their place."""
-    common = {
-        name: template.replace("{np}", arrays).replace("{nn}", activations)
-        for name, template in _COMMON.items()
-    }
-    return common | dict(others)
+*_FRAMEWORKS, ONNX = _read_rows()
 
-
-_NUMPY_ERF = '''def erf(x):
-    """Return the error function, which NumPy lacks."""
-    import math
-
-    return np.vectorize(math.erf)(x).astype(x.dtype)'''
-
-_NUMPY = Arrays(
-    "numpy",
-    "NumPy",
-    ("import numpy as np",),
-    _adopt("np", "np", {
-        "reshape": "{x}.reshape{shape}",
-        "make": "{x}",
-        "silu": "gate / (1 + np.exp(-gate))",
-        "sigmoid": "1 / (1 + np.exp(-gate))",
-        "gelu": "gate * (1 + erf(gate / 2**0.5)) / 2",
-        "gelu-tanh": "gate * (1 + np.tanh((2 / np.pi) ** 0.5 * (gate + 0.044715 * gate**3))) / 2",
-        "relu": "np.maximum(gate, 0)",
-    }),
-    bfloat16="ml_dtypes.bfloat16",
-    helpers={"erf": _NUMPY_ERF},
-)  # fmt: skip
-
-_TORCH = Arrays(
-    "torch",
-    "torch",
-    ("import torch",),
-    _adopt("torch", "torch.nn.functional", {
-        **_reduce("torch.{name}({x}, dim={axes}, keepdim=True)", max="amax", min="amin"),
-        "quantile": "torch.quantile({x}.movedim({axes}, {last}).flatten(-{count}), {q}, dim=-1)"
-        ".reshape({kept})",
-        "singular value": "torch.linalg.matrix_norm({x}.permute{by_rows}.reshape{matrices}, 2).reshape{kept}",
-        "maximum": "torch.clamp({x}, min={y})",
-        "reshape": "{x}.reshape{shape}",
-        "transpose": "{x}.permute{order}",
-        "pad": "torch.nn.functional.pad({x}, {flat_widths})",
-        "turn": "{x}.mT",
-        "constant": "torch.tensor({x}, dtype=x.dtype)",
-        "cast": "{x}.to({dtype})",
-        "make": "torch.tensor({x}, dtype={dtype})",
-        "sigmoid": "torch.sigmoid(gate)",
-        "tanh": "torch.tanh(gate)",
-        "gelu": "torch.nn.functional.gelu(gate)",
-        "gelu-tanh": 'torch.nn.functional.gelu(gate, approximate="tanh")',
-    }),
-    reader="safetensors.torch",
-)  # fmt: skip
-
-_KERAS = Arrays(
-    "keras",
-    "Keras",
-    ("import keras",),
-    _adopt("keras.ops", "keras.ops", {
-        "singular value": "keras.ops.reshape(keras.ops.norm(keras.ops.reshape("
-        "keras.ops.transpose({x}, {by_rows}), {matrices}), 2, axis=(-2, -1)), {kept})",
-        "constant": "keras.ops.convert_to_tensor({x}, dtype=x.dtype)",
-        "cast": "keras.ops.cast({x}, {dtype})",
-        "make": "keras.ops.convert_to_tensor({x}, dtype={dtype})",
-        "dtype": '"{dtype}"',
-    }),
-    setup={
-        "float64": ("# Keras promotes with float32, and takes means of float64 in that: 7 digits are right.",)
-    },
-)  # fmt: skip
-
-_FLAX = Arrays(
-    "flax",
-    "Flax",
-    ("import jax", "import jax.numpy as jnp", "from flax import nnx"),
-    _adopt(
-        "jnp",
-        "jax.nn",
-        {"reshape": "{x}.reshape{shape}", "make": "jnp.asarray({x}, dtype={dtype})"},
-    ),
-    setup={"float64": ('jax.config.update("jax_enable_x64", True)',)},
-)
-
-_TENSORFLOW_QUANTILE = '''def take_quantile(x, axes, part):
-    """Return a quantile, between the two nearest values, over axes that stay as axes of length 1."""
-    kept = [axis for axis in range(x.ndim) if axis not in axes]
-    lengths = [x.shape[axis] for axis in kept]
-    values = tf.sort(tf.reshape(tf.transpose(x, [*kept, *axes]), [*lengths, -1]))
-    place = part * (values.shape[-1] - 1)
-    below, above = values[..., int(place)], values[..., int(-(-place // 1))]
-    shape = [1 if axis in axes else length for axis, length in enumerate(x.shape)]
-    return tf.reshape(below + (above - below) * (place % 1), shape)'''
-
-_TENSORFLOW = Arrays(
-    "tensorflow",
-    "TensorFlow",
-    ("import tensorflow as tf",),
-    _adopt("tf", "tf.nn", {
-        **_reduce("tf.reduce_{name}({x}, axis={axes}, keepdims=True)"),
-        "quantile": "take_quantile({x}, {axis_list}, {q})",
-        "singular value": "tf.reshape(tf.linalg.svd(tf.reshape(tf.transpose({x}, {by_rows}), {matrices}),"
-        " compute_uv=False)[..., 0], {kept})",
-        "turn": "tf.linalg.matrix_transpose({x})",
-        "constant": "tf.constant({x}, dtype=x.dtype)",
-        "cast": "tf.cast({x}, {dtype})",
-        "make": "tf.constant({x}, dtype={dtype})",
-    }),
-    helpers={"take_quantile": _TENSORFLOW_QUANTILE},
-)  # fmt: skip
-
-_SORTED = "TopK(Reshape(Transpose({x}, perm={order}), {flat}), [{size}], axis=-1, largest=0)"
-
-ONNX = Arrays(
-    "onnx",
-    "ONNX",
-    (),
-    {
-        **_reduce("Reduce{name}({x}, {axis_list})", mean="Mean", sum="Sum", max="Max", min="Min"),
-        "quantile": f"Reshape(Gather({_SORTED}, [{{low}}], axis=-1) * (1.0 - {{rest}})"
-        f" + Gather({_SORTED}, [{{high}}], axis=-1) * {{rest}}, {{kept}})",
-        "sqrt": "Sqrt({x})",
-        "abs": "Abs({x})",
-        "sign": "Sign({x})",
-        "maximum": "Max({x}, {y})",
-        "where": "Where({condition}, {y}, {x})",
-        "reshape": "Reshape({x}, {shape})",
-        "transpose": "Transpose({x}, perm={order})",
-        "pad": "Pad({x}, {pads})",
-        "slice": "Slice({x}, [{start}], [{stop}], [{axis}])",
-        "add": "Sum({terms})",
-        "constant": "{x}",
-        "cast": "Cast({x}, to={dtype})",
-        "make": "{x}",
-        "dtype": "{dtype}",
-        "silu": "gate * Sigmoid(gate)",
-        "sigmoid": "Sigmoid(gate)",
-        "relu": "Relu(gate)",
-        "tanh": "Tanh(gate)",
-        "gelu": "Gelu(gate)",
-        "gelu-tanh": 'Gelu(gate, approximate="tanh")',
-        "none": "gate",
-    },
-)
-"""The operators of ONNX, written like functions of Python: attributes by name, tensors by position."""
-
-FRAMEWORKS: Mapping[str, Arrays] = MappingProxyType(
-    {row.name: row for row in (_NUMPY, _TORCH, _KERAS, _FLAX, _TENSORFLOW)}
-)
-"""Name of a framework → its arrays; ONNX is not among them."""
+FRAMEWORKS: Mapping[str, Arrays] = MappingProxyType({row.name: row for row in _FRAMEWORKS})
+"""Name of a framework → its arrays; ONNX is not among them, whose operators are written like functions."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
+import itertools
 import textwrap
 from typing import TYPE_CHECKING
 
-from normcli.codegen.arrays import FRAMEWORKS, IMPORT_ML_DTYPES
+from normcli.codegen.arrays import FRAMEWORKS
 from normcli.codegen.by_hand import Statement, write_by_hand
 from normcli.codegen.own_call import write_own_call
-from normcli.codegen.task import write_numbers, write_source
+from normcli.codegen.task import IMPORT_ML_DTYPES, write_numbers, write_source
 from normcli.dtypes import is_bfloat16, is_half
 from normcli.norms.calls import CALLS
 from normcli.teach.explain.surrounding_steps import name_factor
@@ -201,7 +201,8 @@ def describe_call(plan: Plan, arrays: Arrays, call: Call | None, obstacles: list
         The reasons why the call cannot express the plan; empty if it can.
     """
     if call is None:
-        return "" if arrays.takes_numpy else f"By hand: {arrays.title} has no call for {plan.norm.title}."
+        has_calls = any(framework == arrays.name for framework, _ in CALLS)
+        return f"By hand: {arrays.title} has no call for {plan.norm.title}." if has_calls else ""
     if obstacles:
         return f"By hand: {call.name} cannot express {'; nor '.join(obstacles)}."
     divides_by_zero = plan.norm.divisor.divides and not plan.spec.eps
@@ -269,34 +270,11 @@ def _split_call(code: str, width: int) -> list[str]:
     """
     if len(code) <= width or not code.endswith(")"):
         return [code]
-    start = _find_opening(code)
-    arguments = code[start + 1 : -1]
-    if len(_INDENT + arguments) <= width:
-        return [code[: start + 1], _INDENT + arguments, ")"]
-    parts = [f"{_INDENT}{part}," for part in _split_arguments(arguments)]
-    return [code[: start + 1], *parts, ")"]
-
-
-def _find_opening(code: str) -> int:
-    """Return the index of the bracket that the last character closes; raise ValueError if there is none."""
-    depth = 0
-    for place in range(len(code) - 1, -1, -1):
-        depth += (code[place] in ")]}") - (code[place] in "([{")
-        if not depth:
-            return place
-    raise ValueError(code)
-
-
-def _split_arguments(text: str) -> list[str]:
-    """Return the arguments of a call, given as text, split at commas outside brackets.
-
-    The text `x, sum(y, 1)` has the arguments `x` and `sum(y, 1)`.
-    """
-    parts, depth = [""], 0
-    for token in re.findall(r", |.", text):
-        depth += (token in "([{") - (token in ")]}")
-        if token == ", " and not depth:
-            parts.append("")
-        else:
-            parts[-1] += token
-    return parts
+    steps = ((sign in ")]}") - (sign in "([{") for sign in reversed(code))
+    depths = [*itertools.accumulate(steps)][::-1]  # how many brackets around a place are closed behind it
+    start = max(place for place, depth in enumerate(depths) if not depth) + 1
+    if len(_INDENT + code[start:-1]) <= width:
+        return [code[:start], _INDENT + code[start:-1], ")"]
+    commas = [place for place in range(start, len(code)) if depths[place] == 1 and code.startswith(", ", place)]
+    bounds = itertools.pairwise([start - 1, *commas, len(code) - 1])
+    return [code[:start], *(f"{_INDENT}{code[left + 1 : right].strip()}," for left, right in bounds), ")"]

@@ -73,3 +73,42 @@ def test_flax(tmp_path, training):
     layers = told.data()["layers"]
     assert [one["name"] for one in layers] == ["BatchNorm_0", "GroupNorm_0", "LayerNorm_0", "RMSNorm_0"]
     assert ("running_mean_after" in layers[0]["parts"]) == training
+
+
+@pytest.mark.parametrize("training", [False, True], ids=["evaluation", "training"])
+def test_keras_layers_with_channels_first(keras, tmp_path, training):
+    layers, path = keras.layers, tmp_path / "dump.safetensors"
+    norms = [layers.BatchNormalization(axis=1), layers.GroupNormalization(2, axis=1)]
+    model = keras.Sequential([layers.Input((4, 6, 8)), *norms])
+    for norm in norms:
+        norm.gamma.assign([1.0, 2.0, 3.0, 4.0])
+    with record(model, path):
+        model(X[:, :4], training=training)
+    assert audit(path).ok
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("GroupNorm", {"num_groups": None, "group_size": 4}),
+        ("GroupNorm", {"num_groups": 2, "reduction_axes": (-1,)}),
+        ("LayerNorm", {"reduction_axes": (-1,), "feature_axes": (1, -1)}),
+        ("RMSNorm", {"feature_axes": (1,)}),
+        ("InstanceNorm", {"feature_axes": 1}),
+        ("BatchNorm", {"axis": (1, 3), "use_running_average": True}),
+        ("BatchNorm", {"axis": 1, "use_running_average": True}),
+    ],
+    ids=str,
+)
+def test_layers_of_flax_with_axes_of_their_own(tmp_path, kind, options):
+    linen = pytest.importorskip("flax.linen")
+    import jax
+
+    rng = np.random.default_rng(1)
+    model, path = getattr(linen, kind)(**options), tmp_path / "dump.safetensors"
+    made = model.init(jax.random.key(0), X[:, :5])
+    variables = jax.tree.map(lambda leaf: leaf + rng.uniform(0.5, 1.0, leaf.shape).astype(np.float32), made)
+    with record(model, path):
+        model.apply(variables, X[:, :5])
+    told = audit(path)
+    assert told.ok, str(told)

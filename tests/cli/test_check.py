@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from normcli import NORMS, normalize
-from tests.conftest import save
+from tests.conftest import require_refusal, save
 from tests.strategies import options_for
 
 SHAPE = (2, 4, 3, 2)
@@ -162,10 +162,7 @@ USAGE, DATA = 2, 3
     ],
 )  # fmt: skip
 def test_bad_input(line, code, message, normcli, folder):
-    ran = normcli("check", *line.split())
-    assert (ran.code, ran.raw) == (code, b""), ran.err
-    assert len(ran.err.splitlines()) == 1
-    assert message in ran.err
+    require_refusal(normcli("check", *line.split()), code, message)
 
 
 @pytest.mark.usefixtures("folder")
@@ -205,9 +202,7 @@ class TestDeclaredAlgorithm:
         ],
     )
     def test_what_is_refused(self, normcli, options, told):
-        ran = normcli("check", "ln", "-i", "x.npy", "--actual", "y.npy", *options)
-        assert (ran.code, ran.raw, ran.err.count("\n")) == (2, b"", 1)
-        assert told in ran.err
+        require_refusal(normcli("check", "ln", "-i", "x.npy", "--actual", "y.npy", *options), 2, told)
 
 
 @pytest.mark.parametrize(
@@ -228,14 +223,6 @@ def test_the_slice_is_named_that_statistics_are_over(normcli, folder, norm, plac
     eps = [] if norm == "lp" else ["--eps", 1e-12]
     ran = normcli("check", norm, "-i", "x.npy", "--actual", "y.npy", "--over", "0:8", *eps, "-fjson")
     assert (ran.code, ran.json["diagnosis"]["cause"]) == (1, f"{norm} differs: {words}")
-
-
-def test_a_norm_of_all_values_is_no_norm_of_a_slice(normcli, folder):
-    x = np.random.default_rng(0).normal(1.0, 2.0, (16, 32)).astype("f4")
-    gamma = np.linspace(0.5, 1.5, 32)
-    save(x=x, y=(normalize(x.astype("f8"), "ln").normalized * gamma).astype("f4"))
-    ran = normcli("check", "ln", "-i", "x.npy", "--actual", "y.npy", "--over", "0:8", "-fjson")
-    assert ran.json["diagnosis"]["cause"].startswith("ln differs: statistics are over all values,")
 
 
 REWARDS = "prompt,reward,advantage\na,1,-0.70703\na,3,0.70703\nb,2,-0.7070818\nb,6,0.7070818\n"

@@ -8,6 +8,8 @@ import io
 import numpy as np
 import pytest
 
+from tests.conftest import require_refusal
+
 
 @pytest.fixture
 def path(tmp_path):
@@ -78,6 +80,4 @@ def test_formats_hold_the_same_findings(path, normcli):
 )
 def test_what_is_asked_wrongly_is_one_line(arguments, words, path, normcli):
     norm, *rest = arguments
-    ran = normcli("doctor", norm, "-i", path, *rest)
-    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
-    assert words in ran.err
+    require_refusal(normcli("doctor", norm, "-i", path, *rest), 2, words)

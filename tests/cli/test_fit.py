@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from normcli import normalize
+from tests.conftest import require_refusal
 from tests.marks import costly
 
 LENGTHS = (3, 1, 4)
@@ -74,26 +75,11 @@ def test_emitted_code_normalizes_alike(data, normcli):
     assert normcli("fit", "bn", "x?.npy", "--emit", "json").json["mean"] == mean.reshape(-1).tolist()
 
 
-@pytest.mark.parametrize(("ddof", "others"), [(0, [1]), (1, [0]), (2, [0, 1])])
-def test_a_deviation_is_of_the_ddof_that_was_asked_for(ddof, others, rng, normcli, tmp_path):
-    x = rng.standard_normal((9, 2))
-    np.save(tmp_path / "x.npy", x)
-    fit = ("fit", "zscore", tmp_path / "x.npy", "--ddof", ddof, "-q")
-    fields = normcli(*fit, "-f", "json", "-o", tmp_path / "s.npz").json["stats"]
-    of = {f"std{n}": n for n in others} | {"std": ddof}
-    assert {name for name in fields if name.startswith("std")} == set(of)
-    for name, n in of.items():
-        np.testing.assert_allclose(fields[name], x.std(axis=0, ddof=n), rtol=1e-14)
-    assert [float(line) for line in normcli(*fit, "--print", "std").lines] == fields["std"]
-    assert f"scale_ = np.array({fields['std']})" in normcli(*fit, "--emit", "sklearn").out
-    assert np.load(tmp_path / "s.npz")["std"].tolist() == fields["std"]
-
-
 @costly
 @pytest.mark.parametrize(
     "norm",
     [
-        *("zscore", "minmax", "minmax --range -1,1", "maxabs", "midrange"),
+        *("zscore", "bn --eps 0.5", "minmax", "minmax --range -1,1", "maxabs", "midrange"),
         *("robust", "robust --quantiles 10,90", "robust --no-mean", "robust --no-scale", "zscore --no-mean"),
     ],
 )
@@ -178,17 +164,7 @@ def test_bad_files_can_be_left_out_and_are_listed(bad, normcli, tmp_path):
     ],
 )
 def test_what_is_wrong_is_said_in_a_line(arguments, code, told, data, normcli):
-    ran = normcli(*arguments)
-    assert (ran.code, ran.out) == (code, "")
-    assert told in ran.err
-    assert ran.err.count("\n") == 1
-
-
-def test_odd_groups_are_told_unless_quiet(normcli, tmp_path):
-    np.save(tmp_path / "x.npy", np.zeros((0, 5)))
-    ran = normcli("fit", "zscore", tmp_path / "x.npy")
-    assert (ran.code, ran.err) == (0, "normcli: zscore: c=0, c=1, c=2, … (5 groups): no values\n")
-    assert normcli("fit", "zscore", tmp_path / "x.npy", "-q").err == ""
+    require_refusal(normcli(*arguments), code, told)
 
 
 def test_quiet_prints_no_table_beside_a_stats_file(data, normcli):
@@ -350,10 +326,7 @@ def test_what_is_wrong_with_groups_is_said_in_a_line(arguments, code, told, norm
     (tmp_path / "half.jsonl").write_text('{"shop": "\\ud800", "v": 1}\n')
     normcli("fit", "zscore", "s.csv", "--by", "shop", "-o", "st.npz", "-q")
     normcli("fit", "zscore", "s.csv", "--exclude", "shop", "-o", "plain.npz", "-q")
-    ran = normcli(*arguments)
-    assert (ran.code, ran.out) == (code, "")
-    assert told in ran.err
-    assert ran.err.count("\n") == 1
+    require_refusal(normcli(*arguments), code, told)
     assert not (tmp_path / "y.csv").exists()
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from normcli import NORMS, normalize
+from tests.conftest import require_refusal
 
 X = np.random.default_rng(1).normal(size=(2, 4, 3, 2)).astype("f4")
 
@@ -38,14 +39,9 @@ def test_every_name_is_a_command(name, normcli, x_npy):
     [
         ("bn --shape 2,3,4,4 --print mean", ["4.65625", "5.0", "4.78125"]),
         ("bn --shape 2,3,4,4 --print var", ["6.1005859375", "9.5", "9.0458984375"]),
-        ("bn --shape 2x3x4x4 --print axes", ["0", "2", "3"]),
         ("bn --shape (2,3) --print group_count,group_size", ["3\t2"]),
         ("lp --p inf --data [[1,-3]] --print norm", ["3.0"]),
-        ("ln --data 7 --print mean", ["7.0"]),
-        ("ln --data [[1,2]] --gamma [3,4] --print gamma", ["3", "4"]),
         ("ln --data [[1,3]] --bias 0.5 --eps 0 --print normalized", ["-0.5", "1.5"]),
-        ("ln --data [[1,3]] --ddof 1 --print var", ["2.0"]),
-        ("bn --data [[1,2],[3,4]] --axes -1 --print mean", ["1.5", "3.5"]),
         ("bn --data [[1,2],[3,4]] --keep N --print mean", ["1.5", "3.5"]),
         ("bn --data [[1,2],[3,4]] --layout cn --print mean", ["1.5", "3.5"]),
         ("generate --shape 2 --dist normal --rng torch --seed 0", ["[1.5409960746765137, -0.293428897857666]"]),
@@ -128,9 +124,11 @@ def test_several_fields_are_columns(printed, normcli):
 
 
 def test_columns_of_different_lengths_are_refused(normcli):
-    ran = normcli("zscore", "--data", "[[1,2],[3,6]]", "--print", "mean,y")
-    assert (ran.code, ran.out) == (2, "")
-    assert "--print mean,y: columns of different lengths (mean 2, y 4); print them apart" in ran.err
+    require_refusal(
+        normcli("zscore", "--data", "[[1,2],[3,6]]", "--print", "mean,y"),
+        2,
+        "--print mean,y: columns of different lengths (mean 2, y 4); print them apart",
+    )
 
 
 def test_help_lists_the_fields_of_the_norm(normcli):
@@ -151,14 +149,6 @@ def test_of_a_file_one_line_says_what_was_written(normcli, tmp_path):
 def test_a_seed_draws_beta_where_something_is_subtracted(norm, drawn, normcli):
     told = normcli(norm, "--shape", "2,3", "--affine-seed", "1", "-f", "json").json
     assert {name for name in ("gamma", "beta") if told[name] is not None} == drawn
-
-
-def test_what_nan_makes_nan_is_told_with_the_option_that_leaves_it_out(normcli, tmp_path):
-    (tmp_path / "x.csv").write_text("a,b\n1,2\n,3\n4,5\n")
-    told = "group c=0 a holds NaN: its statistics and values are NaN; --nan omit leaves such values out\n"
-    for verb in ((), ("draw",)):
-        assert told in normcli(*verb, "zscore", "-i", tmp_path / "x.csv").err
-    assert normcli("zscore", "-i", tmp_path / "x.csv", "--nan", "omit").err == ""
 
 
 def test_the_tensor_and_the_statistics_are_both_on_the_disk_before_either_takes_its_place(

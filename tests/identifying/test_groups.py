@@ -30,23 +30,6 @@ def test_groups_are_taken_of_a_file_as_of_memory_and_put_back(picked, tmp_path, 
             np.testing.assert_array_equal(take_groups(grid, source, chosen), rows[chosen])
 
 
-@pytest.mark.parametrize(
-    ("length", "divisors"),
-    [
-        (2, []),
-        (7, []),
-        (4, [2]),
-        (12, [2, 3, 4, 6]),
-        (36, [2, 3, 4, 6, 9, 12, 18]),
-        (720, [2, 3, 4, 5, 6, 8, 90, 120, 144, 180, 240, 360]),
-    ],
-)
-def test_an_axis_falls_into_groups_of_several_values(length, divisors):
-    grids = [grid for grid in enumerate_grids((3, length)) if grid.split and grid.axes == (1,)]
-    assert [grid.split.groups for grid in grids] == [n for n in divisors for _ in range(2)]
-    assert {grid.split.order for grid in grids} == ({"contiguous", "interleaved"} if divisors else set())
-
-
 def test_every_set_of_axes_is_tried_and_those_that_come_with_groups():
     grids = list(enumerate_grids((3, 1, 4, 5)))
     whole = [grid.axes for grid in grids if grid.split is None]

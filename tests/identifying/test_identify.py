@@ -179,16 +179,6 @@ def test_how_gamma_and_beta_entered(step, axes):
 
 
 @pytest.mark.slow
-def test_a_gamma_that_nobody_gave_is_fitted_and_said_to_be():
-    x = make(OF_FEW_WAYS[4])
-    y = plainly(x, (2, 3), 1e-5) * GAMMA[:, None, None] + BETA[:, None, None]
-    found = identify(x, y)
-    assert best(found, norm="in", affine="estimated", axes=(2, 3))
-    assert {match.affine for match in found.matches} == {"estimated"}
-    assert "a fitted gamma" in diagnose(found).sentence
-
-
-@pytest.mark.slow
 @costly
 @pytest.mark.parametrize(
     ("norm", "beta"), [("ln", 1.0), pytest.param("bn", -0.3, marks=pytest.mark.slow), ("rms", None)]

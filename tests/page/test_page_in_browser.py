@@ -130,7 +130,6 @@ def test_the_arithmetic_of_four_numbers_is_that_on_paper(read):
         pytest.param("bn", {"ddof": 1}, "Σ(x − mean)² / (n − 1)", id="ddof"),
         pytest.param("mvn", {}, "√var + eps", id="outside"),
         pytest.param("lp", {}, "max(‖x‖, eps)", id="floor"),
-        pytest.param("lp", {"p": 3}, "(Σ|x|^3)^(1 / 3)", id="p 3"),
         pytest.param("lp", {"p": 0}, "how many x are not 0", id="p 0"),
         pytest.param("rms", {}, "ms = Σx² / n", id="mean square"),
         pytest.param("rms", {"like": "gemma", "gamma": 0.5}, "(1 + gamma[0]) · x̂", id="offset"),
@@ -204,10 +203,8 @@ def test_what_is_called_equal_is_equal_as_it_is_printed(number, read):
     ("values", "norm", "told"),
     [
         pytest.param([[4.0, 1, 14]], "ln", "x − mean ≈ 4 − 6.3333333 = −2.3333333", id="rounded before"),
-        pytest.param([[4.0, 1, 14]], "ln", "√(var + eps) ≈ √30.888899 ≈ 5.5577782", id="root of rounded"),
         pytest.param([[3.0, 4]], "wn", "√Σx² = √(3² + 4²) = 5", id="root"),
         pytest.param([[3e-7, 0]], "ln", "(1.5·10⁻⁷)²", id="power of a power of ten"),
-        pytest.param([[3e-9, -3e-9]], "mvn", "3·10⁻⁹ / (4·10⁻⁹) = 0.75", id="over a power of ten"),
         pytest.param([[1.0, np.nan]], "ln", "(1 + nan) / 2 = nan / 2 = nan", id="nan"),
     ],
 )
@@ -230,21 +227,6 @@ def test_rounding_to_the_dtype_is_a_step_of_its_own(read):
     reader.move("eps", 0.5)
     assert "y = gamma[0] · x̂, in double precision, not rounded to float16 ≈ −1.9466571" in reader.text("#story")
     assert "in double precision and not rounded to float16: eps = 0.5." in reader.text("#exactness")
-
-
-def test_rounding_before_gamma_is_a_step_of_its_own(read):
-    values = np.array([[6, 3, 7]], np.float16)
-    reader = read(make(values, "rms", at=(0, 0), gamma=2.0, like="llama"))
-    story = (
-        "x̂ = x / divisor ≈ 6 / 5.5976186 ≈ 1.0718844 x̂ = x / divisor, rounded to float16 before gamma ≈ 1.0722656 "
-        "gamma[0] · x̂ ≈ 2 · 1.0722656 ≈ 2.1445313 y = gamma[0] · x̂, rounded again, to float16 ≈ 2.1445313"
-    )
-    assert story in reader.text("#story")
-    assert "rounded before gamma and again to float16" in reader.text("#exactness")
-    reader.move("eps", 0.5)
-    assert "before gamma" not in reader.text("#story")
-    reader.move("eps", reader.results[0].plan.spec.eps)
-    assert story in reader.text("#story"), "the eps that was given, typed again"
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
@@ -287,15 +269,6 @@ def test_the_tensor_is_one_tab_stop_and_arrows_move(read):
     assert reader.focused() is None
     reader.press("Shift+Tab")
     assert reader.focused() == [19, "z"]
-
-
-def test_arrows_lead_from_a_wide_matrix_to_the_one_below_it(read):
-    reader = read(make(normal(2, 8), "ln"))
-    reader.cell(9).focus()
-    reader.press("ArrowDown")
-    assert reader.focused() == [1, "z"]
-    reader.press("ArrowUp")
-    assert reader.focused() == [9, "x"]
 
 
 def test_what_is_selected_is_said(read):

@@ -56,17 +56,8 @@ def _compare(found: Identification, plant: Plant) -> Outcome:
     return Outcome.AMONG if any(agreeing) or is_open else Outcome.MISSED
 
 
-_OTHER_WORDS = {
-    "stats-one-pass",
-    "stats-shard",
-    "stats-other-axes",
-    "stats-eps-other",
-    "stats-ddof",
-    "after-cast",
-    "stats-rounded",
-    "stats-rounded-rstd",
-    "stats-rounded-mean",
-}
+_OF_STATISTICS = "one-pass shard other-axes eps-other ddof rounded rounded-rstd rounded-mean"
+_OTHER_WORDS = {"after-cast", *(f"stats-{name}" for name in _OF_STATISTICS.split())}
 """Faults that a right norm may be said to have: the algorithm, or another norm that it is with other options."""
 
 

@@ -27,17 +27,16 @@ def list_evaluations() -> Iterator[Plant]:
             parameters = {name: drawn[name].astype("f4") for name in names}
             y = call(x, **running, **parameters)
             nearly = ("stats-partial", "stats-shard") if call is _scale_elsewhere else ()
-            yield Plant(
-                f"{name} {' '.join(names)}", EVALUATION, Question(x, y, **parameters), None, nearly=nearly
-            )
+            asked = Question(x, y, **parameters)
+            yield Plant(f"{name} {' '.join(names)}", EVALUATION, asked, None, nearly=nearly)
 
 
 EVALUATION = "evaluation"
 
+Given = Array | None
 
-def _evaluate_torch(
-    x: Array, mean: Array, var: Array, gamma: Array | None = None, beta: Array | None = None
-) -> Array:
+
+def _evaluate_torch(x: Array, mean: Array, var: Array, gamma: Given = None, beta: Given = None) -> Array:
     import torch
 
     module = torch.nn.BatchNorm2d(CHANNELS).eval()
@@ -45,9 +44,7 @@ def _evaluate_torch(
     return run_torch(module, x.transpose(0, 3, 1, 2), gamma, beta).transpose(0, 2, 3, 1)
 
 
-def _evaluate_keras(
-    x: Array, mean: Array, var: Array, gamma: Array | None = None, beta: Array | None = None
-) -> Array:
+def _evaluate_keras(x: Array, mean: Array, var: Array, gamma: Given = None, beta: Given = None) -> Array:
     import keras
 
     layer = keras.layers.BatchNormalization()
@@ -57,9 +54,7 @@ def _evaluate_keras(
     return run_keras(layer, x, gamma, beta, training=False)
 
 
-def _evaluate_nnx(
-    x: Array, mean: Array, var: Array, gamma: Array | None = None, beta: Array | None = None
-) -> Array:
+def _evaluate_nnx(x: Array, mean: Array, var: Array, gamma: Given = None, beta: Given = None) -> Array:
     from flax import nnx
 
     module = nnx.BatchNorm(CHANNELS, use_running_average=True, rngs=nnx.Rngs(0))
