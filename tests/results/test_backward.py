@@ -120,6 +120,15 @@ def test_evaluation_takes_statistics_as_constants(norm, dtype):
         require_exact(backward(x, dy, norm, **given, **options, **draw_parameters(x, norm, {})))
 
 
+@pytest.mark.parametrize("mean", [np.nan, np.inf, -np.inf])
+def test_dx_does_not_depend_on_a_given_mean_that_is_not_finite(mean):
+    x, dy = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 2.0], [3.0, 5.0]])
+    given = {"running_var": [2.0, 2.0], "gamma": [2.0, 1.0]}
+    found, usual = (backward(x, dy, "bn", running_mean=[first, 1.0], **given) for first in (mean, 1.0))
+    np.testing.assert_array_equal(found.dx, usual.dx)
+    np.testing.assert_array_equal(found.dgamma, [np.nan, usual.dgamma[1]])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("norm", [name for name in DIFFERENTIABLE if name != "lrn"])
