@@ -250,7 +250,7 @@ _PASSING = ("check", "--max-ulp", "--rtol", "--atol")
 def label_remedy(remedy: str) -> str:
     """Return the label of a remedy, by what it is for.
 
-    `reproduce`: a command or option with which normcli gives y; `accept`: one that y passes; `to tell`: an input
+    `reproduce`: a command or option with which normcli gives y; `accept`: one that y passes; `to tell`: a file
     that would say more; `mend`: what to change in the kernel.
 
     Examples
