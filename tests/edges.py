@@ -12,18 +12,7 @@ import numpy as np
 
 from normcli.dtypes import find_type
 from tests import peers
-from tests.peers import (
-    fill,
-    from_torch,
-    of_rank,
-    run_equinox,
-    run_keras,
-    run_linen,
-    run_nnx,
-    run_onnx,
-    run_torch,
-    to_torch,
-)
+from tests.peers import from_torch, keras_layer, linen_layer, nnx_layer, to_torch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -103,55 +92,20 @@ def edge(norm, framework, values, *dtypes, module=None, **options):
 
 # -- torch
 
-
-@edge("bn", "torch", [[1.0, 2.0, 3.0]])
-@edge("bn", "torch", FLAT_COLUMN, eps=0.0)
-@edge("bn", "torch", HUGE)
-def torch_batch_norm(x, eps=1e-5):
-    import torch
-
-    return run_torch(torch.nn.BatchNorm1d(x.shape[1], eps=eps), x)
-
-
-@edge("in", "torch", [[[1.0], [2.0]]])
-@edge("in", "torch", [FLAT], eps=0.0)
-def torch_instance_norm(x, eps=1e-5):
-    import torch
-
-    return run_torch(of_rank(torch.nn, "InstanceNorm", x)(x.shape[1], eps=eps), x)
-
-
-@edge("gn", "torch", [[1.0, 2.0, 3.0]], groups=3)
-@edge("gn", "torch", FLAT, groups=1, eps=0.0)
-def torch_group_norm(x, *, groups, eps=1e-5):
-    import torch
-
-    return run_torch(torch.nn.GroupNorm(groups, x.shape[1], eps=eps), x)
-
-
-@edge("ln", "torch", FLAT, eps=0.0)
-@edge("ln", "torch", HUGE)
-def torch_layer_norm(x, *, eps=1e-5):
-    import torch
-
-    return run_torch(torch.nn.LayerNorm(x.shape[-1], eps=eps), x)
-
-
-@edge("rms", "torch", ZEROS, eps=0.0)
-def torch_rms_norm(x, *, eps):
-    import torch
-
-    return run_torch(torch.nn.RMSNorm(x.shape[-1], eps=eps), x)
-
-
-@edge("lp", "torch", ZEROS, "float16", "bfloat16", "float32")
-@edge("lp", "torch", LARGE, "float16", "bfloat16")
-@edge("lp", "torch", HUGE, "float32", "float64")
-@edge("lp", "torch", MINUTE)
-def torch_normalize(x):
-    import torch
-
-    return from_torch(torch.nn.functional.normalize(to_torch(x)))
+edge("bn", "torch", [[1.0, 2.0, 3.0]])(peers.torch_batch_norm)
+edge("bn", "torch", FLAT_COLUMN, eps=0.0)(peers.torch_batch_norm)
+edge("bn", "torch", HUGE)(peers.torch_batch_norm)
+edge("in", "torch", [[[1.0], [2.0]]])(peers.torch_instance_norm)
+edge("in", "torch", [FLAT], eps=0.0)(peers.torch_instance_norm)
+edge("gn", "torch", [[1.0, 2.0, 3.0]], groups=3)(peers.torch_group_norm)
+edge("gn", "torch", FLAT, groups=1, eps=0.0)(peers.torch_group_norm)
+edge("ln", "torch", FLAT, eps=0.0)(peers.torch_layer_norm)
+edge("ln", "torch", HUGE)(peers.torch_layer_norm)
+edge("rms", "torch", ZEROS, eps=0.0)(peers.torch_rms_norm)
+edge("lp", "torch", ZEROS, "float16", "bfloat16", "float32")(peers.torch_normalize)
+edge("lp", "torch", LARGE, "float16", "bfloat16")(peers.torch_normalize)
+edge("lp", "torch", HUGE, "float32", "float64")(peers.torch_normalize)
+edge("lp", "torch", MINUTE)(peers.torch_normalize)
 
 
 @edge("wn", "torch", ZEROS)
@@ -165,30 +119,13 @@ def torch_weight_norm(x, keep=0):
     return from_torch(torch._weight_norm(to_torch(x), to_torch(ones.astype(x.dtype)), keep))
 
 
-@edge("ln", "annotated-transformer", HUGE, module="torch")
-def annotated_transformer_layer_norm(x):
-    return peers.annotated_transformer_layer_norm(x)
+edge("ln", "annotated-transformer", HUGE, module="torch")(peers.annotated_transformer_layer_norm)
 
 
 # -- keras
 
-
-@edge("lp", "keras", ZEROS, "float16", "bfloat16", "float32")
-@edge("lp", "keras", LARGE, "float16", "bfloat16")
-def keras_unit_norm(x):
-    return peers.keras_unit_norm(x)
-
-
-def keras_layer(name, **settings):
-    """Return the function of a layer."""
-
-    def call(x, **options):
-        import keras
-
-        given = {{"eps": "epsilon"}.get(key, key): value for key, value in options.items()}
-        return run_keras(getattr(keras.layers, name)(**given), x, **settings)
-
-    return call
+edge("lp", "keras", ZEROS, "float16", "bfloat16", "float32")(keras_layer("UnitNormalization"))
+edge("lp", "keras", LARGE, "float16", "bfloat16")(keras_layer("UnitNormalization"))
 
 
 edge("bn", "keras", FLAT_COLUMN, eps=0.0)(keras_layer("BatchNormalization", training=True))
@@ -203,19 +140,6 @@ edge("rms", "keras", ZEROS, eps=0.0)(keras_layer("RMSNormalization"))
 # -- flax and jax
 
 
-def linen_layer(name, **settings):
-    """Return the function of a module."""
-
-    def call(x, **options):
-        from flax import linen
-
-        words = {"eps": "epsilon", "groups": "num_groups", "axes": "reduction_axes"}
-        given = {words.get(key, key): value for key, value in options.items()}
-        return run_linen(getattr(linen, name)(**given, **settings), x)
-
-    return call
-
-
 edge("bn", "flax-linen", FLAT_COLUMN, module="flax", eps=0.0)(
     linen_layer("BatchNorm", use_running_average=False)
 )
@@ -224,20 +148,6 @@ edge("ln", "flax-linen", FAR, module="flax")(linen_layer("LayerNorm"))
 edge("in", "flax-linen", [FLAT_COLUMN], module="flax", eps=0.0)(linen_layer("InstanceNorm"))
 edge("gn", "flax-linen", FLAT, module="flax", groups=1, eps=0.0)(linen_layer("GroupNorm"))
 edge("rms", "flax-linen", ZEROS, module="flax", eps=0.0)(linen_layer("RMSNorm"))
-
-
-def nnx_layer(name):
-    """Return the function of a module."""
-
-    def call(x, **options):
-        from flax import nnx
-
-        given = {
-            {"eps": "epsilon", "groups": "num_groups"}.get(key, key): value for key, value in options.items()
-        }
-        return run_nnx(getattr(nnx, name)(x.shape[-1], rngs=nnx.Rngs(0), **given), x)
-
-    return call
 
 
 edge("bn", "flax-nnx", FLAT_COLUMN, module="flax", eps=0.0)(nnx_layer("BatchNorm"))
@@ -260,75 +170,25 @@ def nnx_weight_norm(x):
     return np.asarray(nnx.WeightNorm(layer, rngs=nnx.Rngs(0), **kinds)(np.eye(len(x), dtype=x.dtype)))
 
 
-@edge("ln", "jax", ZEROS, eps=0.0)
-@edge("ln", "jax", FAR)
-def jax_standardize(x, eps=1e-5):
-    import jax
-
-    return np.asarray(jax.nn.standardize(x, epsilon=eps))
-
+edge("ln", "jax", ZEROS, eps=0.0)(peers.jax_standardize)
+edge("ln", "jax", FAR)(peers.jax_standardize)
 
 # -- equinox
 
-
-@edge("ln", "equinox", FLAT, eps=0.0)
-def equinox_layer_norm(x, *, eps):
-    import equinox
-
-    return run_equinox(equinox.nn.LayerNorm(x.shape[1:], eps=eps), x)
-
-
-@edge("gn", "equinox", FLAT, groups=1, eps=0.0)
-def equinox_group_norm(x, *, groups, eps):
-    import equinox
-
-    return run_equinox(equinox.nn.GroupNorm(groups, x.shape[1], eps=eps), x)
-
-
-@edge("rms", "equinox", ZEROS, eps=0.0)
-def equinox_rms_norm(x, *, eps):
-    import equinox
-
-    return run_equinox(equinox.nn.RMSNorm(x.shape[1:], eps=eps), x)
-
-
-@edge("wn", "equinox", ZEROS)
-def equinox_weight_norm(x):
-    return peers.equinox_weight_norm(x)
+edge("ln", "equinox", FLAT, eps=0.0)(peers.equinox_layer_norm)
+edge("gn", "equinox", FLAT, groups=1, eps=0.0)(peers.equinox_group_norm)
+edge("rms", "equinox", ZEROS, eps=0.0)(peers.equinox_rms_norm)
+edge("wn", "equinox", ZEROS)(peers.equinox_weight_norm)
 
 
 # -- onnx
 
-
-@edge("ln", "onnx", FLAT, eps=0.0)
-def onnx_layer_norm(x, *, eps):
-    return run_onnx("LayerNormalization", 17, x, *fill(x, x.shape[-1], None, None), epsilon=eps)[0]
-
-
-@edge("in", "onnx", [FLAT], eps=0.0)
-def onnx_instance_norm(x, *, eps):
-    return run_onnx("InstanceNormalization", 22, x, *fill(x, x.shape[1], None, None), epsilon=eps)[0]
-
-
-@edge("gn", "onnx", [FLAT], groups=2, eps=0.0)
-def onnx_group_norm(x, *, groups, eps):
-    inputs = (x, *fill(x, x.shape[1], None, None))
-    return run_onnx("GroupNormalization", 21, *inputs, num_groups=groups, epsilon=eps)[0]
-
-
-@edge("rms", "onnx", ZEROS, eps=0.0)
-def onnx_rms_norm(x, *, eps):
-    return run_onnx("RMSNormalization", 23, x, fill(x, x.shape[-1], None, None)[0], epsilon=eps)[0]
-
-
-@edge("lp", "onnx", ZEROS)
-def onnx_lp_norm(x):
-    return peers.onnx_lp_norm(x)
-
-
-@edge("mvn", "onnx", [[[FLAT]], [[FAR]]], axes=(2, 3))
-def onnx_mean_variance(x, *, axes):
-    return run_onnx("MeanVarianceNormalization", 13, x, axes=axes)[0]
+edge("ln", "onnx", FLAT, eps=0.0)(peers.onnx_layer_norm)
+edge("in", "onnx", [FLAT], eps=0.0)(peers.onnx_instance_norm)
+edge("gn", "onnx", [FLAT], groups=2, eps=0.0)(peers.onnx_group_norm)
+edge("rms", "onnx", ZEROS, eps=0.0)(peers.onnx_rms_norm)
+edge("lp", "onnx", ZEROS)(peers.onnx_lp_norm)
+edge("mvn", "onnx", [[[FLAT]], [[FAR]]], axes=(2, 3))(peers.onnx_mean_variance)
 
 
 # -- scikit-learn and scipy
@@ -363,10 +223,7 @@ edge("minmax", "sklearn", FAR_COLUMN, "float64")(sklearn_scaler("MinMaxScaler"))
 for _values in (TINY, INFINITE, HOLEY):
     edge("lp", "sklearn", _values, "float64")(sklearn_scaler("Normalizer"))
 
-
-@edge("zscore", "scipy", NEARLY_FLAT_ROW, "float64")
-@edge("zscore", "scipy", FLAT_COLUMN, "float64")
-@edge("zscore", "scipy", [[3.0, 4.0]], "float64")
-@edge("zscore", "scipy", HUGE)
-def scipy_zscore(x):
-    return peers.scipy_zscore(x)
+edge("zscore", "scipy", NEARLY_FLAT_ROW, "float64")(peers.scipy_zscore)
+edge("zscore", "scipy", FLAT_COLUMN, "float64")(peers.scipy_zscore)
+edge("zscore", "scipy", [[3.0, 4.0]], "float64")(peers.scipy_zscore)
+edge("zscore", "scipy", HUGE)(peers.scipy_zscore)

@@ -5,20 +5,22 @@ in a copy of the checkout, by the operators of cosmic-ray (the extra [mutation])
 those nearest to the change first: `tests/ROOM/test_MODULE.py`, the quick tests of the room, all tests of the room. What none of them
 notices has survived, and is printed with its place. Places are drawn with equal chances, then what is changed there.
 
-`--results FILE` keeps what was found, and goes on from there; `--seconds` ends a run in time; `--reached FILE` (written by
-`python -m tests.reached`) has a change tried by the tests that run the changed line, and no others, in a process that has collected
-them before: about one a second. `mutation.md` in `tests/bench` has what the last long run found, and why what survived did.
+`--results FILE` keeps what was found, and goes on from there; `--seconds` ends a run in time. `mutation.md` in `tests/bench`
+has what the last long run found, and why what survived did.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import difflib
 import json
 import os
 import random
+import resource
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -27,14 +29,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 
 from normcli.compiled import COMPILED, VARIABLE, find_kernel
-from tests.collected import Collected, forked, outside_functions, run_pytest
-from tests.reached import Reached
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 ROOT = Path(__file__).parent.parent
 
@@ -78,15 +79,6 @@ class Found:
 
 
 SURVIVED, ROOM = "none", "room"
-
-REACHING_SECONDS = 3
-"""How long the tests of a module, and of others, that run a changed line may take together: the quickest of them are run.
-
-Twice as long if what is changed runs as the module is imported; then all tests of the module are run, too.
-"""
-
-SECONDS = 20
-"""How long they may take after a change, of processor time."""
 
 SAME = ("core/ReplaceComparisonOperator_Is_Eq", "core/ReplaceComparisonOperator_IsNot_NotEq")
 """Changes that mean nothing: what is compared by `is` is None, or of an enumeration."""
@@ -156,80 +148,29 @@ def draw(rooms: Iterable[str], seed: int) -> Iterator[Mutant]:
         yield drawn.choice(mutants)
 
 
-def stages(mutant: Mutant) -> Iterator[tuple[str, dict[str, str], list[str], int]]:
-    """Yield the tests that may notice a mutant: their name, their environment, the arguments of pytest, seconds of processor time."""
+def stages(mutant: Mutant) -> Iterator[tuple[str, list[str], dict[str, str], int]]:
+    """Yield the tests that may notice a mutant: their name, the arguments of pytest, their environment, seconds of processor time."""
     room = mutant.room
-    nearest = ROOT / f"tests/{room}/test_{Path(mutant.module).name}"
+    nearest = f"tests/{room}/test_{Path(mutant.module).name}"
     quick = [f"tests/{room}", f"normcli/{room}", "-m", "not slow"]
-    if nearest.exists():
-        yield "module", NUMPY, [str(nearest.relative_to(ROOT)), mutant.module], 60
-    yield "quick tests of the room", NUMPY, quick, 120
+    if (ROOT / nearest).exists():
+        yield "module", [nearest, mutant.module], NUMPY, 60
+    yield "quick tests of the room", quick, NUMPY, 120
     if find_kernel() is not None:
-        yield "compiled kernel", COMPILED_KERNEL, quick, 120
-    yield ROOM, NUMPY, [f"tests/{room}"], 400
+        yield "compiled kernel", quick, COMPILED_KERNEL, 120
+    yield ROOM, [f"tests/{room}"], NUMPY, 400
 
 
-class Tests:
-    """The tests of some rooms, run in a copy of the checkout."""
-
-    def __init__(self, rooms: Iterable[str], copy: Path, reached: Reached):
-        self.copy, self.reached = copy, reached
-        folders = [f"{folder}/{room}" for room in rooms for folder in ("tests", "normcli")]
-        self.collected = Collected(folders, copy, NUMPY) if reached.seconds else None
-
-    def notice(self, mutant: Mutant, before: str, after: str) -> str:
-        """Say which tests notice that the copy was changed."""
-        if self.collected:
-            runs = self._run_reaching(mutant, before, after)
-        else:
-            runs = ((name, passes(rest[1], self.copy, rest[0], rest[2])) for name, *rest in stages(mutant))
-        return next((name for name, passed in runs if not passed), SURVIVED)
-
-    def _run_reaching(self, mutant: Mutant, before: str, after: str) -> Iterator[tuple[str, bool]]:
-        """Yield whether tests pass that run the changed line: those of the module, others of the room."""
-        folder = f"tests/{mutant.room}/"
-        tests = self.reached.by(folder, mutant.module, lines_of(before, mutant.line))
-        within = bool(tests) and outside_functions(before) == outside_functions(after)
-        if not within:
-            tests = self.reached.by(folder, mutant.module, range(1, before.count("\n") + 1))
-        nearest = f"{folder}test_{Path(mutant.module).name}"
-        of_module = [name for name in tests if name.startswith(f"{nearest}::")]
-        others = [name for name in tests if not name.startswith(f"{nearest}::")]
-        runs = [("module", NUMPY, of_module), (ROOM, NUMPY, others)]
-        if find_kernel() is not None:
-            runs.append((ROOM, COMPILED_KERNEL, tests))
-        for name, environment, all_names in runs:
-            names = self.reached.within(all_names, REACHING_SECONDS if within else 2 * REACHING_SECONDS)
-            if within:
-                yield name, self.collected.passes(names, environment, self.copy / mutant.module, after, SECONDS)
-            else:
-                yield name, passes([mutant.module, *names], self.copy, environment, SECONDS)
-        if not within and (self.copy / nearest).exists():  # what runs as modules are imported is no test's
-            yield "module", passes([nearest], self.copy, NUMPY, SECONDS)
-
-
-def lines_of(source: str, line: int) -> range:
-    """Return the lines of the statement that a line is of, without those of its body; none where it runs in an import."""
-    found = range(0)
-    functions = [one for one in ast.walk(ast.parse(source)) if isinstance(one, ast.FunctionDef)]
-    for statement in (one for function in functions for child in function.body for one in ast.walk(child)):
-        if isinstance(statement, ast.stmt) and not isinstance(statement, ast.FunctionDef):
-            body = getattr(statement, "body", None)
-            last = max(statement.lineno, body[0].lineno - 1) if body else statement.end_lineno or 0
-            if statement.lineno <= line <= last:
-                found = range(statement.lineno, last + 1)
-    return found
-
-
-def try_mutant(mutant: Mutant, tests: Tests, clock: Iterator[int]) -> Found:
+def try_mutant(mutant: Mutant, copy: Path, clock: Iterator[int]) -> Found:
     """Change the copy, run the tests until some fail, change the copy back."""
     before, after = change(mutant)
     if before == after:
         return Found(mutant.name, mutant.room, f"{mutant.module}:{mutant.line}", "", "", UNCHANGED)
-    path = tests.copy / mutant.module
+    path = copy / mutant.module
     _write(path, after, clock)
     try:
-        found = tests.notice(mutant, before, after)
+        runs = ((name, passes(arguments, copy, *how)) for name, arguments, *how in stages(mutant))
+        found = next((name for name, passed in runs if not passed), SURVIVED)
     finally:
         _write(path, before, clock)
     lines = [
@@ -257,6 +198,56 @@ def passes(arguments: list[str], folder: Path, environment: dict[str, str], seco
     """Whether tests pass in a process that is forked from this one, so that pytest and NumPy need not be imported again."""
     no_tests = pytest.ExitCode.NO_TESTS_COLLECTED
     return forked(lambda: run_pytest(arguments, folder, environment) in (0, no_tests), seconds)
+
+
+MEMORY = 8 << 30
+"""Bytes that the tests of a fork may take: a changed size may be any."""
+
+
+def forked(run: Callable[[], bool], seconds: int) -> bool:
+    """Whether something comes out true in a fork of this process, in so many seconds of processor time."""
+    process = os.fork()
+    if process == 0:
+        try:
+            os.setsid()
+            resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+            resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+            os._exit(0 if run() else 1)
+        finally:
+            os._exit(1)
+    deadline = time.monotonic() + 10 * seconds  # the machine may have other work
+    while True:
+        done, status = os.waitpid(process, os.WNOHANG)
+        if done or time.monotonic() > deadline:
+            break
+        time.sleep(0.01)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process, signal.SIGKILL)  # and what the tests started
+    if not done:
+        os.waitpid(process, 0)
+    return bool(done) and status == 0
+
+
+def run_pytest(arguments: Sequence[str], folder: Path, environment: dict[str, str]) -> int:
+    """Run pytest on a copy of the checkout, silently and with the same examples each time; return its exit code."""
+    hypothesis.settings.register_profile(
+        "mutation",
+        phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate],
+        database=None,
+        derandomize=True,
+    )
+    hypothesis.settings.load_profile("mutation")
+    os.chdir(folder)
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("tests", "normcli")]:
+        del sys.modules[name]
+    sys.path.insert(0, str(folder))
+    os.environ.update(environment, PYTHONPATH=str(folder))
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for stream in range(3):
+        os.dup2(nothing, stream)
+    options = ["-x", "-q", "-p", "no:cacheprovider", "-o", "addopts=--doctest-modules --import-mode=importlib"]
+    ignored = ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # of what was imported before
+    return pytest.main([*options, *ignored, *arguments])
 
 
 def report(found: Iterable[Found]) -> str:
@@ -301,12 +292,10 @@ def main() -> int:
     parser.add_argument(
         "--results", type=Path, help="a file of what was found so far, which the run goes on from"
     )
-    parser.add_argument("--reached", type=Path, help="a file of which tests run which lines")
     parser.add_argument("--again", action="store_true", help="try what survived once more, as after a new test")
     parser.add_argument("rooms", nargs="*", default=list(ROOMS), help=f"of {', '.join(ROOMS)} [default: all]")
     options = parser.parse_args()
     known: dict[str, Found] = {}
-    reached = Reached.read(options.reached) if options.reached else Reached()
     if options.results and options.results.exists():
         for line in options.results.read_text().splitlines():
             one = Found(**json.loads(line))
@@ -320,13 +309,12 @@ def main() -> int:
                 one = try_unchanged(room, copy)
                 known[one.name] = one
                 keep(one, options.results)
-        tests = Tests(options.rooms, copy, reached)
         mutants, left = draw(options.rooms, options.seed), options.sample
         while left and time.monotonic() < until:
             mutant = next(mutants)
             one = known.get(mutant.name)
             if not one or (options.again and one.by == SURVIVED):
-                known[mutant.name] = one = try_mutant(mutant, tests, clock)
+                known[mutant.name] = one = try_mutant(mutant, copy, clock)
                 print(f"{one.by:30} {one.place}  {one.before}  →  {one.after}", file=sys.stderr, flush=True)
                 keep(one, options.results)
             left -= one.by != UNCHANGED

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import os
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -77,6 +78,11 @@ def make_parameters(names, shape):
     return {name: every[name] for name in names}
 
 
+def spell(options, **words):
+    """Return options by the words that a framework has for them: epsilon, and others that are given."""
+    return {{"eps": "epsilon", **words}.get(name, name): value for name, value in options.items()}
+
+
 # -- torch
 
 
@@ -110,42 +116,42 @@ def of_rank(module, kind, x):
 
 
 @peer("bn", "torch", "torch", FIRST, BOTH)
-def torch_batch_norm(x, gamma=None, beta=None):
+def torch_batch_norm(x, gamma=None, beta=None, **options):
     import torch
 
-    return run_torch(of_rank(torch.nn, "BatchNorm", x)(x.shape[1]), x, gamma, beta)
+    return run_torch(of_rank(torch.nn, "BatchNorm", x)(x.shape[1], **options), x, gamma, beta)
 
 
 @peer("ln", "torch", "torch", LAST, BOTH)
 @peer("ln", "torch", "torch", FIRST[2:3], BOTH, axes=(1, 2, 3))
 @peer("ln", "torch", "torch", FIRST[2:3], BOTH, axes=(2, 3))
-def torch_layer_norm(x, gamma=None, beta=None, axes=(-1,)):
+def torch_layer_norm(x, gamma=None, beta=None, axes=(-1,), **options):
     import torch
 
-    return run_torch(torch.nn.LayerNorm([x.shape[axis] for axis in axes]), x, gamma, beta)
+    return run_torch(torch.nn.LayerNorm([x.shape[axis] for axis in axes], **options), x, gamma, beta)
 
 
 @peer("in", "torch", "torch", FIRST[1:], BOTH)
-def torch_instance_norm(x, gamma=None, beta=None):
+def torch_instance_norm(x, gamma=None, beta=None, **options):
     import torch
 
-    module = of_rank(torch.nn, "InstanceNorm", x)(x.shape[1], affine=gamma is not None)
+    module = of_rank(torch.nn, "InstanceNorm", x)(x.shape[1], affine=gamma is not None, **options)
     return run_torch(module, x, gamma, beta)
 
 
 @peer("gn", "torch", "torch", FIRST, BOTH, groups=2)
 @peer("gn", "torch", "torch", FIRST[1:], BOTH, groups=6)
-def torch_group_norm(x, gamma=None, beta=None, *, groups):
+def torch_group_norm(x, gamma=None, beta=None, *, groups, **options):
     import torch
 
-    return run_torch(torch.nn.GroupNorm(groups, x.shape[1]), x, gamma, beta)
+    return run_torch(torch.nn.GroupNorm(groups, x.shape[1], **options), x, gamma, beta)
 
 
 @peer("rms", "torch", "torch", LAST, ("gamma",))
-def torch_rms_norm(x, gamma=None):
+def torch_rms_norm(x, gamma=None, **options):
     import torch
 
-    return run_torch(torch.nn.RMSNorm(x.shape[-1]), x, gamma)
+    return run_torch(torch.nn.RMSNorm(x.shape[-1], **options), x, gamma)
 
 
 @peer("lp", "torch", "torch", FIRST)
@@ -197,12 +203,27 @@ def torch_local_response(x, *, size, alpha=1e-4, exponent=0.75, k=1.0):
 # -- models in torch
 
 
-@peer("ln", "bert", "torch", LAST[:2], BOTH)
-def bert_layer_norm(x, gamma=None, beta=None):
-    """LayerNorm with BertConfig.layer_norm_eps."""
-    import torch
+def transformers_layer(model, name, *further, **options):
+    """Return the function of a layer of transformers, with what its config gives it besides the length."""
 
-    return run_torch(torch.nn.LayerNorm(x.shape[-1], eps=1e-12), x, gamma, beta)
+    def call(x, gamma=None):
+        made = getattr(import_module(f"transformers.models.{model}.modeling_{model}"), name)
+        return run_torch(made(x.shape[-1], *(x.shape[axis] for axis in further), **options), x, gamma)
+
+    return call
+
+
+for framework, layer in {
+    "llama": transformers_layer("llama", "LlamaRMSNorm"),
+    "gemma": transformers_layer("gemma", "GemmaRMSNorm"),
+    "qwen3": transformers_layer("qwen3", "Qwen3RMSNorm"),
+    "olmo2": transformers_layer("olmo2", "Olmo2RMSNorm", eps=1e-5),
+    "mamba2": transformers_layer("mamba2", "MambaRMSNormGated", -1, eps=1e-5),  # of one group, without a gate
+    "falcon-h1": transformers_layer("falcon_h1", "FalconH1RMSNormGated", eps=1e-5),
+    "t5": transformers_layer("t5", "T5LayerNorm"),
+}.items():
+    peer("rms", framework, "transformers", LAST[:2], ("gamma",))(layer)
+peer("ln", "bert", "torch", LAST[:2], BOTH)(functools.partial(torch_layer_norm, eps=1e-12))  # of BertConfig
 
 
 @peer("ln", "annotated-transformer", "torch", LAST, BOTH)
@@ -224,35 +245,6 @@ def paper_weight_standardization(x):
     return from_torch(weight / std.expand_as(weight))
 
 
-@peer("rms", "llama", "transformers", LAST[:2], ("gamma",))
-def llama_rms_norm(x, gamma=None):
-    from transformers.models.llama.modeling_llama import LlamaRMSNorm
-
-    return run_torch(LlamaRMSNorm(x.shape[-1]), x, gamma)
-
-
-@peer("rms", "gemma", "transformers", LAST[:2], ("gamma",))
-def gemma_rms_norm(x, gamma=None):
-    from transformers.models.gemma.modeling_gemma import GemmaRMSNorm
-
-    return run_torch(GemmaRMSNorm(x.shape[-1]), x, gamma)
-
-
-@peer("rms", "qwen3", "transformers", LAST[:2], ("gamma",))
-def qwen3_rms_norm(x, gamma=None):
-    from transformers.models.qwen3.modeling_qwen3 import Qwen3RMSNorm
-
-    return run_torch(Qwen3RMSNorm(x.shape[-1]), x, gamma)
-
-
-@peer("rms", "olmo2", "transformers", LAST[:2], ("gamma",))
-def olmo2_rms_norm(x, gamma=None):
-    """With the eps of Olmo2Config."""
-    from transformers.models.olmo2.modeling_olmo2 import Olmo2RMSNorm
-
-    return run_torch(Olmo2RMSNorm(x.shape[-1], eps=1e-5), x, gamma)
-
-
 @peer("rms", "flux", "torch", LAST[:2], ("gamma",))
 def flux_rms_norm(x, gamma=None):
     """The lines of RMSNorm.forward."""
@@ -260,22 +252,6 @@ def flux_rms_norm(x, gamma=None):
     gamma = to_torch(fill(x, x.shape[-1], gamma, None)[0])
     wide = t.float()
     return from_torch((wide / (wide.square().mean(-1, keepdim=True) + 1e-6).sqrt()).to(t.dtype) * gamma)
-
-
-@peer("rms", "mamba2", "transformers", LAST[:2], ("gamma",))
-def mamba2_rms_norm(x, gamma=None):
-    """With one group, without a gate, and with the eps of Mamba2Config."""
-    from transformers.models.mamba2.modeling_mamba2 import MambaRMSNormGated
-
-    return run_torch(MambaRMSNormGated(x.shape[-1], x.shape[-1], eps=1e-5), x, gamma)
-
-
-@peer("rms", "falcon-h1", "transformers", LAST[:2], ("gamma",))
-def falcon_h1_rms_norm(x, gamma=None):
-    """With one group, without a gate, and with the eps of FalconH1Config."""
-    from transformers.models.falcon_h1.modeling_falcon_h1 import FalconH1RMSNormGated
-
-    return run_torch(FalconH1RMSNormGated(x.shape[-1], eps=1e-5), x, gamma)
 
 
 @peer("rms", "qwen3-next", "transformers", LAST[:2], ("gamma",))
@@ -331,13 +307,6 @@ def megatron_layer_norm(x, gamma=None, beta=None):
     return dit_layer_norm(x, gamma, beta, eps=1e-5)
 
 
-@peer("rms", "t5", "transformers", LAST[:2], ("gamma",))
-def t5_layer_norm(x, gamma=None):
-    from transformers.models.t5.modeling_t5 import T5LayerNorm
-
-    return run_torch(T5LayerNorm(x.shape[-1]), x, gamma)
-
-
 @peer("ln", "timm", "timm", FIRST[2:3], BOTH)
 def timm_layer_norm(x, gamma=None, beta=None):
     from timm.layers import LayerNorm2d
@@ -376,39 +345,23 @@ def run_keras(layer, x, gamma=None, beta=None, gain="gamma", **arguments):
     )
 
 
-@peer("bn", "keras", "keras", LAST, BOTH)
-def keras_batch_norm(x, gamma=None, beta=None):
-    import keras
+def keras_layer(name, **how):
+    """Return the function of a layer."""
 
-    return run_keras(keras.layers.BatchNormalization(), x, gamma, beta, training=True)
+    def call(x, gamma=None, beta=None, **options):
+        import keras
 
+        return run_keras(getattr(keras.layers, name)(**spell(options)), x, gamma, beta, **how)
 
-@peer("ln", "keras", "keras", LAST, BOTH)
-def keras_layer_norm(x, gamma=None, beta=None):
-    import keras
-
-    return run_keras(keras.layers.LayerNormalization(), x, gamma, beta)
+    return call
 
 
-@peer("in", "keras", "keras", LAST[1:], BOTH)
-def keras_instance_norm(x, gamma=None, beta=None):
-    import keras
-
-    return run_keras(keras.layers.GroupNormalization(groups=-1), x, gamma, beta)
-
-
-@peer("gn", "keras", "keras", LAST, BOTH, groups=2)
-def keras_group_norm(x, gamma=None, beta=None, *, groups):
-    import keras
-
-    return run_keras(keras.layers.GroupNormalization(groups=groups), x, gamma, beta)
-
-
-@peer("rms", "keras", "keras", LAST, ("gamma",))
-def keras_rms_norm(x, gamma=None):
-    import keras
-
-    return run_keras(keras.layers.RMSNormalization(), x, gamma, gain="scale")
+peer("bn", "keras", "keras", LAST, BOTH)(keras_layer("BatchNormalization", training=True))
+peer("ln", "keras", "keras", LAST, BOTH)(keras_layer("LayerNormalization"))
+peer("in", "keras", "keras", LAST[1:], BOTH)(functools.partial(keras_layer("GroupNormalization"), groups=-1))
+peer("gn", "keras", "keras", LAST, BOTH, groups=2)(keras_layer("GroupNormalization"))
+peer("rms", "keras", "keras", LAST, ("gamma",))(keras_layer("RMSNormalization", gain="scale"))
+peer("lp", "keras", "keras", LAST)(keras_layer("UnitNormalization"))
 
 
 @peer("sn", "keras", "keras", LAST[:1], scales=SCALES[:3])
@@ -421,13 +374,6 @@ def keras_spectral_norm(x):
     layer.kernel.assign(x)
     module(np.eye(x.shape[0], dtype=x.dtype), training=True)
     return np.asarray(layer.kernel.value.detach())
-
-
-@peer("lp", "keras", "keras", LAST)
-def keras_unit_norm(x):
-    import keras
-
-    return run_keras(keras.layers.UnitNormalization(), x)
 
 
 @peer("zscore", "keras", "keras", LAST)
@@ -453,40 +399,24 @@ def run_linen(module, x, gamma=None, beta=None):
     return np.asarray(module.apply({**variables, "params": params}, x, mutable=["batch_stats"])[0])
 
 
-@peer("bn", "flax-linen", "flax", LAST, BOTH)
-def linen_batch_norm(x, gamma=None, beta=None):
-    from flax import linen
+def linen_layer(name, **settings):
+    """Return the function of a module of linen."""
 
-    return run_linen(linen.BatchNorm(use_running_average=False), x, gamma, beta)
+    def call(x, gamma=None, beta=None, **options):
+        from flax import linen
 
+        words = spell(options, groups="num_groups", axes="reduction_axes")
+        return run_linen(getattr(linen, name)(**words, **settings), x, gamma, beta)
 
-@peer("ln", "flax-linen", "flax", LAST, BOTH)
-@peer("ln", "flax-linen", "flax", LAST[1:2], BOTH, axes=(1, 2))
-def linen_layer_norm(x, gamma=None, beta=None, axes=-1):
-    from flax import linen
-
-    return run_linen(linen.LayerNorm(reduction_axes=axes), x, gamma, beta)
+    return call
 
 
-@peer("in", "flax-linen", "flax", LAST[1:], BOTH)
-def linen_instance_norm(x, gamma=None, beta=None):
-    from flax import linen
-
-    return run_linen(linen.InstanceNorm(), x, gamma, beta)
-
-
-@peer("gn", "flax-linen", "flax", LAST, BOTH, groups=2)
-def linen_group_norm(x, gamma=None, beta=None, *, groups):
-    from flax import linen
-
-    return run_linen(linen.GroupNorm(num_groups=groups), x, gamma, beta)
-
-
-@peer("rms", "flax-linen", "flax", LAST, ("gamma",))
-def linen_rms_norm(x, gamma=None):
-    from flax import linen
-
-    return run_linen(linen.RMSNorm(), x, gamma)
+peer("bn", "flax-linen", "flax", LAST, BOTH)(linen_layer("BatchNorm", use_running_average=False))
+peer("ln", "flax-linen", "flax", LAST, BOTH)(linen_layer("LayerNorm"))
+peer("ln", "flax-linen", "flax", LAST[1:2], BOTH, axes=(1, 2))(linen_layer("LayerNorm"))
+peer("in", "flax-linen", "flax", LAST[1:], BOTH)(linen_layer("InstanceNorm"))
+peer("gn", "flax-linen", "flax", LAST, BOTH, groups=2)(linen_layer("GroupNorm"))
+peer("rms", "flax-linen", "flax", LAST, ("gamma",))(linen_layer("RMSNorm"))
 
 
 @peer("sn", "flax-linen", "flax", LAST[:1], scales=SCALES[:2])
@@ -526,39 +456,23 @@ def run_nnx(module, x, gamma=None, beta=None):
     return np.asarray(module(x))
 
 
-@peer("bn", "flax-nnx", "flax", LAST, BOTH)
-def nnx_batch_norm(x, gamma=None, beta=None):
-    from flax import nnx
+def nnx_layer(name):
+    """Return the function of a module of nnx."""
 
-    return run_nnx(nnx.BatchNorm(x.shape[-1], rngs=nnx.Rngs(0)), x, gamma, beta)
+    def call(x, gamma=None, beta=None, **options):
+        from flax import nnx
 
+        words = spell(options, groups="num_groups")
+        return run_nnx(getattr(nnx, name)(x.shape[-1], rngs=nnx.Rngs(0), **words), x, gamma, beta)
 
-@peer("ln", "flax-nnx", "flax", LAST, BOTH)
-def nnx_layer_norm(x, gamma=None, beta=None):
-    from flax import nnx
-
-    return run_nnx(nnx.LayerNorm(x.shape[-1], rngs=nnx.Rngs(0)), x, gamma, beta)
+    return call
 
 
-@peer("in", "flax-nnx", "flax", LAST[1:], BOTH)
-def nnx_instance_norm(x, gamma=None, beta=None):
-    from flax import nnx
-
-    return run_nnx(nnx.InstanceNorm(x.shape[-1], rngs=nnx.Rngs(0)), x, gamma, beta)
-
-
-@peer("gn", "flax-nnx", "flax", LAST, BOTH, groups=2)
-def nnx_group_norm(x, gamma=None, beta=None, *, groups):
-    from flax import nnx
-
-    return run_nnx(nnx.GroupNorm(x.shape[-1], num_groups=groups, rngs=nnx.Rngs(0)), x, gamma, beta)
-
-
-@peer("rms", "flax-nnx", "flax", LAST, ("gamma",))
-def nnx_rms_norm(x, gamma=None):
-    from flax import nnx
-
-    return run_nnx(nnx.RMSNorm(x.shape[-1], rngs=nnx.Rngs(0)), x, gamma)
+peer("bn", "flax-nnx", "flax", LAST, BOTH)(nnx_layer("BatchNorm"))
+peer("ln", "flax-nnx", "flax", LAST, BOTH)(nnx_layer("LayerNorm"))
+peer("in", "flax-nnx", "flax", LAST[1:], BOTH)(nnx_layer("InstanceNorm"))
+peer("gn", "flax-nnx", "flax", LAST, BOTH, groups=2)(nnx_layer("GroupNorm"))
+peer("rms", "flax-nnx", "flax", LAST, ("gamma",))(nnx_layer("RMSNorm"))
 
 
 @peer("wn", "flax-nnx", "flax", LAST[:1])
@@ -581,10 +495,10 @@ def nnx_spectral_norm(x):
 
 
 @peer("ln", "jax", "jax", LAST)
-def jax_standardize(x):
+def jax_standardize(x, **options):
     import jax
 
-    return np.asarray(jax.nn.standardize(x))
+    return np.asarray(jax.nn.standardize(x, **spell(options)))
 
 
 # -- equinox
@@ -616,24 +530,24 @@ def equinox_batch_norm(x, gamma=None, beta=None):
 
 
 @peer("ln", "equinox", "equinox", FIRST, BOTH)
-def equinox_layer_norm(x, gamma=None, beta=None):
+def equinox_layer_norm(x, gamma=None, beta=None, **options):
     import equinox
 
-    return run_equinox(equinox.nn.LayerNorm(x.shape[1:]), x, gamma, beta)
+    return run_equinox(equinox.nn.LayerNorm(x.shape[1:], **options), x, gamma, beta)
 
 
 @peer("gn", "equinox", "equinox", FIRST, BOTH, groups=2)
-def equinox_group_norm(x, gamma=None, beta=None, *, groups):
+def equinox_group_norm(x, gamma=None, beta=None, *, groups, **options):
     import equinox
 
-    return run_equinox(equinox.nn.GroupNorm(groups, x.shape[1]), x, gamma, beta)
+    return run_equinox(equinox.nn.GroupNorm(groups, x.shape[1], **options), x, gamma, beta)
 
 
 @peer("rms", "equinox", "equinox", FIRST, BOTH)
-def equinox_rms_norm(x, gamma=None, beta=None):
+def equinox_rms_norm(x, gamma=None, beta=None, **options):
     import equinox
 
-    return run_equinox(equinox.nn.RMSNorm(x.shape[1:]), x, gamma, beta)
+    return run_equinox(equinox.nn.RMSNorm(x.shape[1:], **options), x, gamma, beta)
 
 
 @peer("sn", "equinox", "equinox", FIRST[:1], scales=SCALES[:3])
@@ -675,18 +589,14 @@ def run_mlx(module, x, gamma=None, beta=None):
     return np.array(module(mx.array(x)))
 
 
-@peer("bn", "mlx", "mlx.core", LAST[:3], BOTH)
-def mlx_batch_norm(x, gamma=None, beta=None):
-    import mlx.nn
-
-    return run_mlx(mlx.nn.BatchNorm(x.shape[-1]), x, gamma, beta)
+def mlx_layer(name):
+    """Return the function of a module of mlx that is made with the number of channels alone."""
+    return lambda x, **parameters: run_mlx(getattr(import_module("mlx.nn"), name)(x.shape[-1]), x, **parameters)
 
 
-@peer("ln", "mlx", "mlx.core", LAST, BOTH)
-def mlx_layer_norm(x, gamma=None, beta=None):
-    import mlx.nn
-
-    return run_mlx(mlx.nn.LayerNorm(x.shape[-1]), x, gamma, beta)
+peer("bn", "mlx", "mlx.core", LAST[:3], BOTH)(mlx_layer("BatchNorm"))
+peer("ln", "mlx", "mlx.core", LAST, BOTH)(mlx_layer("LayerNorm"))
+peer("rms", "mlx", "mlx.core", LAST, ("gamma",))(mlx_layer("RMSNorm"))
 
 
 @peer("in", "mlx", "mlx.core", LAST[1:], BOTH)
@@ -704,13 +614,6 @@ def mlx_group_norm(x, gamma=None, beta=None, *, groups, group_order="interleaved
 
     compatible = group_order == "contiguous"
     return run_mlx(mlx.nn.GroupNorm(groups, x.shape[-1], pytorch_compatible=compatible), x, gamma, beta)
-
-
-@peer("rms", "mlx", "mlx.core", LAST, ("gamma",))
-def mlx_rms_norm(x, gamma=None):
-    import mlx.nn
-
-    return run_mlx(mlx.nn.RMSNorm(x.shape[-1]), x, gamma)
 
 
 # -- onnx, by its reference evaluator
@@ -748,18 +651,19 @@ def onnx_batch_norm(x, gamma=None, beta=None):
 
 
 @peer("ln", "onnx", "onnx", LAST, BOTH)
-def onnx_layer_norm(x, gamma=None, beta=None):
-    return run_onnx("LayerNormalization", 17, x, *fill(x, x.shape[-1], gamma, beta))[0]
+def onnx_layer_norm(x, gamma=None, beta=None, **options):
+    return run_onnx("LayerNormalization", 17, x, *fill(x, x.shape[-1], gamma, beta), **spell(options))[0]
 
 
 @peer("in", "onnx", "onnx", FIRST[1:], BOTH)
-def onnx_instance_norm(x, gamma=None, beta=None):
-    return run_onnx("InstanceNormalization", 22, x, *fill(x, x.shape[1], gamma, beta))[0]
+def onnx_instance_norm(x, gamma=None, beta=None, **options):
+    return run_onnx("InstanceNormalization", 22, x, *fill(x, x.shape[1], gamma, beta), **spell(options))[0]
 
 
 @peer("gn", "onnx", "onnx", FIRST[1:], BOTH, groups=2)
-def onnx_group_norm(x, gamma=None, beta=None, *, groups):
-    return run_onnx("GroupNormalization", 21, x, *fill(x, x.shape[1], gamma, beta), num_groups=groups)[0]
+def onnx_group_norm(x, gamma=None, beta=None, **options):
+    words = spell(options, groups="num_groups")
+    return run_onnx("GroupNormalization", 21, x, *fill(x, x.shape[1], gamma, beta), **words)[0]
 
 
 @peer("gn", "onnx-18", "onnx", FIRST[1:], BOTH, groups=2)
@@ -768,8 +672,8 @@ def onnx_18_group_norm(x, gamma=None, beta=None, *, groups):
 
 
 @peer("rms", "onnx", "onnx", LAST, ("gamma",))
-def onnx_rms_norm(x, gamma=None):
-    return run_onnx("RMSNormalization", 23, x, fill(x, x.shape[-1], gamma, None)[0])[0]
+def onnx_rms_norm(x, gamma=None, **options):
+    return run_onnx("RMSNormalization", 23, x, fill(x, x.shape[-1], gamma, None)[0], **spell(options))[0]
 
 
 @peer("lp", "onnx", "onnx", LAST)
@@ -778,8 +682,8 @@ def onnx_lp_norm(x):
 
 
 @peer("mvn", "onnx", "onnx", FIRST[2:3])
-def onnx_mean_variance(x):
-    return run_onnx("MeanVarianceNormalization", 13, x)[0]
+def onnx_mean_variance(x, **options):
+    return run_onnx("MeanVarianceNormalization", 13, x, **options)[0]
 
 
 @peer("lrn", "onnx", "onnx", FIRST[2:3], size=3, alpha=1.0)

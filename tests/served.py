@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import pkgutil
+import pty
 import resource
 import signal
 import socket
@@ -68,6 +69,24 @@ def serve(settings: Mapping[str, Any] | None = None) -> Iterator[dict[str, str]]
         finally:
             server.kill()
             server.join()
+
+
+def run_on_terminal(environment: Mapping[str, str], *arguments: str) -> tuple[int, str]:
+    """Run a command with a terminal for everything; return its exit code and what the terminal was sent."""
+    child, terminal = pty.fork()
+    if not child:
+        os.execvpe("normcli", ["normcli", *arguments], environment)
+    sent = b""
+    while True:
+        try:
+            piece = os.read(terminal, 1 << 16)
+        except OSError:  # the end, on Linux
+            piece = b""
+        if not piece:
+            break
+        sent += piece
+    os.close(terminal)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), sent.decode()
 
 
 def _serve(address: str, settings: Mapping[str, Any]) -> None:

@@ -18,7 +18,6 @@ SCALERS = [n.name for n in NORMS.values() if n.axes is AxesRule.FIRST and n.cent
 """Norms of columns, by the order of their values."""
 
 every_norm = st.sampled_from(list(NORMS))
-grouped_norms = st.sampled_from(GROUPED)
 
 
 @st.composite

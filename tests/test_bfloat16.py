@@ -12,7 +12,6 @@ from safetensors.numpy import load_file, save_file
 
 from normcli import normalize
 from normcli.errors import DataError, UsageError
-from normcli.tensors.files import load
 from tests.engine.test_engine import bits
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
@@ -60,20 +59,6 @@ def test_from_file_to_file(mapped, file, normcli, tmp_path, monkeypatch):
     y = load_file(tmp_path / "y.safetensors")["normalized"]
     assert y.dtype == BFLOAT16
     assert bits(y) == bits(normalize(X, "bn").normalized)
-
-
-@pytest.mark.parametrize("suffix", [".json", ".csv", ".tsv"])
-def test_text_holds_the_exact_values(suffix, normcli, tmp_path):
-    save_file({"x": X.reshape(30, 8)}, tmp_path / "flat.safetensors")
-    assert normcli("ln", "-i", tmp_path / "flat.safetensors", "-o", tmp_path / f"y{suffix}").code == 0
-    expected = normalize(X.reshape(30, 8), "ln").normalized.astype(np.float64)
-    np.testing.assert_array_equal(load(str(tmp_path / f"y{suffix}")).values, expected)
-
-
-def test_json_reads_back_as_bfloat16(file, normcli):
-    document = normcli("ln", "-i", file, "-f", "json")
-    assert document.json["input"]["dtype"] == document.json["dtype"] == "bfloat16"
-    assert normcli("ln", "-i", "-", "-f", "json", stdin=document.raw).json["input"]["dtype"] == "bfloat16"
 
 
 @pytest.mark.parametrize("target", [["y.npy"], ["y.npz"], ["-", "-f", "npy"]], ids=lambda t: t[0])

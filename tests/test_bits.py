@@ -63,19 +63,6 @@ def test_a_hash_is_of_every_bit():
     assert Case("", lambda variation: {"y": other}).hash() == Case("", lambda variation: {"y": x}).hash()
 
 
-def test_environments_name_features_that_numpy_takes():
-    environments = command.list_environments()
-    variables = [environment.variables for environment in environments.values()]
-    assert [names["OPENBLAS_CORETYPE"] for names in variables] == list(command.KERNELS)
-    features = {word for names in variables for word in names.get("NPY_DISABLE_CPU_FEATURES", "").split()}
-    assert features <= set(command.find_features())
-
-
-def test_every_variation_is_calculated_in_an_environment():
-    numbers = [environment.variation for environment in command.list_environments().values()]
-    assert numbers == list(range(len(command.ALL_VARIATIONS)))
-
-
 def test_what_differs_is_named(monkeypatch, capsys):
     case = Case("one", lambda variation: {"y": np.ones(3)})
     monkeypatch.setattr(command, "list_cases", lambda: [case])

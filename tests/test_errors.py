@@ -8,6 +8,7 @@ import pytest
 
 import normcli
 from normcli.errors import MissingExtraError, NormError, name_subject
+from tests.conftest import require_refusal
 
 
 def list_kinds(kind):
@@ -32,9 +33,9 @@ def test_an_option_whose_file_needs_a_missing_extra_says_which(normcli, here, mo
     for module in ("safetensors", "zarr", "h5py"):
         monkeypatch.setitem(sys.modules, module, None)
     (here / "g.safetensors").write_bytes(b"\2" + bytes(7) + b"{}")
-    ran = normcli("bn", "--shape", "2,3,4", "--gamma", name)
-    assert (ran.code, ran.raw, ran.err.count("\n")) == (3, b"", 1)
-    assert "needs the extra: pip install 'normcli[" in ran.err
+    require_refusal(
+        normcli("bn", "--shape", "2,3,4", "--gamma", name), 3, "needs the extra: pip install 'normcli["
+    )
 
 
 @pytest.mark.parametrize("missing", ["dask", "distributed"])

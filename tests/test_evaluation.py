@@ -38,15 +38,6 @@ def test_every_value_is_the_exact_one_rounded_once(norm, dtype, affine, eps_mode
     assert result.warnings == ()
 
 
-def test_samples_of_instance_normalization_share_the_running_statistics(rng):
-    x = rng.normal(size=(2, 3, 4))
-    result = normalize(x, "in", running_mean=[1.0, 2.0, 3.0], running_var=[1.0, 4.0, 9.0])
-    assert result.mean.shape == (2, 3)
-    assert result.plan.grid.running.stats_shape == (3,)
-    other = normalize(x, "bn", running_mean=[1.0, 2.0, 3.0], running_var=[1.0, 4.0, 9.0])
-    np.testing.assert_array_equal(result.normalized, other.normalized)
-
-
 @pytest.mark.parametrize("shape", [(3,), (1, 3, 1, 1), (1, 1, 1), (), (3, 1)])
 def test_shapes_of_running_statistics(shape, rng):
     x = rng.normal(size=(2, 3, 4, 4))
@@ -117,18 +108,6 @@ def test_on_the_command_line(normcli, rng):
     assert "running statistics promise nothing" in table
 
 
-@pytest.mark.slow
-def test_check_of_an_evaluation(normcli, tmp_path):
-    normcli("bn", "--shape", "2,3,4", "--eval", *RUNNING, "-o", tmp_path / "y.npy")
-    arguments = ("check", "bn", "--shape", "2,3,4", "--actual", tmp_path / "y.npy")
-    assert normcli(*arguments, "--eval", *RUNNING).code == 0
-    assert normcli(*arguments).code == 1
-    constant = ("check", "bn", "--data", "[[1,1],[1,1]]", "--eval", "--running-mean", "0", "--running-var", "1")
-    (tmp_path / "y.json").write_text("[[1,1],[1,1]]")
-    ran = normcli(*constant, "--eps", "0", "--actual", tmp_path / "y.json")
-    assert (ran.code, ran.err) == (0, "")  # nothing is degenerate about a constant group here
-
-
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("eps_mode", ["inside", "outside"])
 @pytest.mark.parametrize("norm", TRACKED)
@@ -146,32 +125,7 @@ def test_an_infinite_variance_makes_all_that_is_finite_0(norm, eps_mode, dtype):
     assert "running statistics that are not finite" in plain.warnings[0]
 
 
-@pytest.mark.parametrize(
-    ("mean", "var", "told", "y"),
-    [
-        ("0", "Infinity", "divided by its root, all that is finite becomes 0", "0"),
-        ("NaN", "1", "The mean that was given is NaN", "nan"),
-        ("Infinity", "1", "The mean that was given is infinite", "-inf"),
-    ],
-)
-def test_what_is_not_finite_is_explained_in_a_sentence(mean, var, told, y, normcli):
-    options = ("--data", "[[1,2],[3,4]]", "--eval", "--running-mean", mean, "--running-var", var)
-    ran = normcli("explain", "bn", *options)
-    assert ran.code == 0
-    assert told in ran.out
-    assert ran.lines[-1].split() == ["n=1", "c=0", "3", y]
-
-
 MASKED = ("--data", "[[1,2],[3,4]]", "--eval", "--running-mean", "0", "--running-var", "1")
-
-
-@pytest.mark.parametrize("selection", [("--mask", "[[1,1],[0,0]]"), ("--nan", "omit")])
-def test_an_evaluation_tells_how_many_values_count(selection, normcli):
-    data = "[[1,2],[NaN,NaN]]" if "--nan" in selection else "[[1,2],[3,4]]"
-    options = ("--data", data, *MASKED[2:], *selection)
-    assert normcli("bn", *options, "--print", "count").lines == ["1", "1"]
-    table = normcli("bn", *options).out
-    assert "2 of 4 values" in table
 
 
 def test_counts_of_an_evaluation_are_of_any_tiles_and_threads(rng):

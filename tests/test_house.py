@@ -250,19 +250,6 @@ def test_named_tuples_are_those_that_are_quickly_imported():
     assert of_typing == {"normcli.tuples"}
 
 
-@pytest.mark.parametrize(
-    "module",
-    [
-        *(f"norms.{name}" for name in ("table", "options", "conventions", "request", "layout")),
-        *("dtypes", "errors", "version", "tensors.random.recipe"),
-    ],
-)
-def test_tables_of_data_import_no_numpy(module):
-    assert "numpy" not in {
-        name.split(".")[0] for name in imports(MODULES[f"normcli.{module}"], typing_too=False)
-    }
-
-
 @pytest.mark.slow
 def test_no_norm_is_called_by_name_outside_the_table_and_the_plan():
     others = [module for module in MODULES if room(module) != "norms"]
@@ -278,32 +265,6 @@ def test_no_norm_is_called_by_name_outside_the_table_and_the_plan():
     ]
     assert others
     assert compared == []
-
-
-@pytest.mark.slow
-def test_no_test_returns_before_it_asserts():
-    """A block of a test that returns has an assertion, or asserts that something is raised."""
-    silent = []
-    for path in (ROOT / "tests").rglob("test_*.py"):
-        lines = path.read_text().splitlines()
-        returning = {number for number, line in enumerate(lines, 1) if re.match(r" +return\b", line)}
-        body = parse(path).body if returning else ()
-        for function in [n for c in body for n in (c.body if isinstance(c, ast.ClassDef) else [c])]:
-            is_test = isinstance(function, ast.FunctionDef) and function.name.startswith("test_")
-            if not is_test or returning.isdisjoint(range(function.lineno, function.end_lineno + 1)):
-                continue
-            inner = {n for f in ast.walk(function) if isinstance(f, ast.FunctionDef | ast.Lambda) and f is not function
-                     for n in ast.walk(f)}  # fmt: skip
-            for block in ast.walk(function):
-                statements = getattr(block, "body", None)
-                if block in inner or not isinstance(statements, list):
-                    continue
-                returns = any(isinstance(statement, ast.Return) for statement in statements)
-                if returns and not any(
-                    isinstance(statement, ast.Assert | ast.With) for statement in statements
-                ):
-                    silent.append(f"{path.name}, line {block.lineno}: {function.name}")
-    assert silent == []
 
 
 @pytest.mark.slow

@@ -135,12 +135,3 @@ def test_what_is_undone_is_an_integer_too():
     stats = fit_arrays([np.array([[-1], [1]])], Request("bn", eps=0.0))
     values, _ = invert(stats, np.array([[2**60 + 1], [2**60 - 3]]), beta=np.array([2.0**60]))
     assert values.tolist() == [[1.0], [-3.0]]
-
-
-@pytest.mark.parametrize("norm", ["ln", "minmax", "robust"])
-def test_explain_shows_them_whole(norm, normcli):
-    ran = normcli(
-        "explain", norm, "--data", f"[[{NOW},{NOW + 1},{NOW + 2}]]", "--eps" if norm == "ln" else "--axes", "1"
-    )
-    assert f"n=0 c=1   {NOW + 1}" in ran.out
-    assert "beyond float64" not in ran.out

@@ -8,9 +8,6 @@ from importlib import import_module
 import numpy as np
 import pytest
 
-from normcli import normalize
-from normcli.tensors.random.generate import generate
-from normcli.tensors.random.recipe import Recipe
 from normcli.tensors.random.torch_stream import TorchStream
 
 pytestmark = [
@@ -21,7 +18,6 @@ pytestmark = [
 ]
 
 SEEDS = (0, 1, 2, 3, 42)
-X = np.random.default_rng(11).normal(2.0, 3.0, (4, 6, 5, 7))
 
 
 def peer(name):
@@ -33,11 +29,6 @@ def peer(name):
 @pytest.fixture(scope="module")
 def torch():
     return peer("torch")
-
-
-@pytest.fixture(scope="module")
-def functional(torch):
-    return torch.nn.functional
 
 
 def test_torch_is_the_version_that_was_read(torch):
@@ -76,36 +67,6 @@ def test_blocks_of_normal_values_to_the_bit(seed, count, torch_with_avx2):
     np.testing.assert_array_equal(drawn.view(np.uint32), expected.view(np.uint32))
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("count", [16, 17, 1000, 10**5])
-def test_blocks_of_float64_within_2_ulp(seed, count, torch):
-    torch.manual_seed(seed)
-    expected = torch.randn(count, dtype=torch.float64).numpy()
-    np.testing.assert_array_max_ulp(TorchStream(seed).normal(count, "float64"), expected, maxulp=2)
-
-
-def test_skipped_normal_values_are_a_draw_of_torch(torch_with_avx2):
-    torch_with_avx2.manual_seed(3)
-    torch_with_avx2.randn(21)
-    drawn = generate(Recipe((5, 7), dist="normal", rng="torch", seed=3, skip=21)).values
-    np.testing.assert_array_equal(drawn, torch_with_avx2.randn(5, 7).numpy())
-
-
-@pytest.mark.parametrize("norm", ["bn", "in"])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_evaluation_as_torch_does_it(norm, dtype, torch, functional):
-    x = torch.tensor(X, dtype=getattr(torch, dtype))
-    rng = np.random.default_rng(5)
-    mean, var, gamma, beta = (torch.tensor(rng.uniform(0.5, 2.0, 6), dtype=x.dtype) for _ in range(4))
-    expected = {
-        "bn": lambda: functional.batch_norm(x, mean, var, gamma, beta, training=False),
-        "in": lambda: functional.instance_norm(x, mean, var, gamma, beta, use_input_stats=False),
-    }[norm]()
-    result = normalize(x.numpy(), norm, gamma=gamma, beta=beta, running_mean=mean, running_var=var)
-    tolerance = {"float32": 2e-6, "float64": 2e-14}[dtype]
-    np.testing.assert_allclose(result.normalized, expected.numpy(), rtol=tolerance, atol=tolerance)
-
-
 def _bring_together(layer, torch):
     from normcli.running.fold import Layer
 
@@ -139,23 +100,3 @@ def test_a_folded_layer_does_what_torch_s_two_do(name, groups, bias, dtype, torc
     one.weight.data, one.bias.data = torch.from_numpy(folded.weight), torch.from_numpy(folded.bias)
     tolerance = {"float32": 2e-5, "float64": 1e-13}[dtype]
     np.testing.assert_allclose(one(x).detach().numpy(), expected.numpy(), rtol=tolerance, atol=tolerance)
-
-
-@pytest.mark.parametrize("norm", ["bn", "ln", "in", "gn", "rms"])
-def test_masked_norms_as_flax_does_them(norm):
-    linen = peer("flax.linen")
-    jax = peer("jax")
-    rng = np.random.default_rng(9)
-    x, mask = rng.normal(2.0, 3.0, (4, 6, 8)).astype(np.float32), rng.random((4, 6, 8)) < 0.7
-    module, options = {
-        "bn": (linen.BatchNorm(use_running_average=False, epsilon=1e-5), {"layout": "NLC"}),
-        "ln": (linen.LayerNorm(epsilon=1e-5), {}),
-        "in": (linen.InstanceNorm(epsilon=1e-5), {"layout": "NLC"}),
-        "gn": (linen.GroupNorm(num_groups=2, epsilon=1e-5), {"layout": "NLC", "groups": 2}),
-        "rms": (linen.RMSNorm(epsilon=1e-5), {}),
-    }[norm]
-    variables = module.init(jax.random.key(0), x)
-    made = module.apply(variables, x, mask=mask, mutable=["batch_stats"] if norm == "bn" else False)
-    expected = made[0] if norm == "bn" else made
-    result = normalize(x, norm, eps=1e-5, mask=mask, fill="normalize", **options)
-    np.testing.assert_allclose(result.normalized, np.asarray(expected), rtol=2e-4, atol=2e-5)

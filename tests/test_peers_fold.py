@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from normcli.norms.request import Request
-from normcli.running.fold import Layer, find_order
-from normcli.running.matrix_fold import divides_in_evaluation, fold_matrix, fold_state
+from normcli.running.fold import Layer
+from normcli.running.matrix_fold import fold_matrix, fold_state
 from tests.test_peers import peer
 
 pytestmark = [
@@ -82,24 +82,7 @@ def test_a_kernel_of_flax_is_that_of_its_evaluation():
     (u,) = (np.asarray(values).reshape(-1) for name, values in kept.items() if name.endswith("/u"))
     kernel = np.asarray(state["params"]["conv"]["kernel"])
     request = Request.collect("", {"u": u, "like": "flax-linen"})
-    folded = fold_matrix(Layer(kernel), request, find_order("flax-linen", transposed=False), "kernel")
+    folded = fold_matrix(Layer(kernel, framework="flax-linen").take_weight(kernel), request, "kernel")
     plain = linen.Conv(5, (3,), use_bias=False)
     y = plain.apply({"params": {"kernel": folded.weight}}, x)
     np.testing.assert_allclose(y, Net().apply(state, x, train=False), rtol=2e-6, atol=2e-6)
-
-
-def test_a_kernel_of_keras_is_what_its_next_step_makes_and_evaluation_leaves_it(monkeypatch):
-    monkeypatch.setenv("KERAS_BACKEND", "torch")
-    keras = peer("keras")
-    layer = keras.layers.SpectralNormalization(keras.layers.Dense(5, use_bias=False))
-    x = np.random.default_rng(2).normal(size=(3, 4)).astype("float32")
-    layer.build(x.shape)
-    kernel, u = map(keras.ops.convert_to_numpy, (layer.layer.kernel, layer.vector_u))
-    y = keras.ops.convert_to_numpy(layer(x, training=False))
-    np.testing.assert_allclose(y, x @ kernel, rtol=1e-5, atol=1e-6)
-    request = Request.collect("", {"u": u, "like": "keras"})
-    folded = fold_matrix(Layer(kernel), request, find_order("keras", transposed=False), "kernel")
-    layer(x, training=True)
-    np.testing.assert_allclose(folded.weight, keras.ops.convert_to_numpy(layer.layer.kernel), rtol=2e-6)
-    assert not divides_in_evaluation("keras")
-    assert divides_in_evaluation("torch")

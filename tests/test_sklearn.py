@@ -9,6 +9,8 @@ import sys
 import numpy as np
 import pytest
 
+from normcli import fit, normalize
+
 pytestmark = pytest.mark.peers
 
 NORMS = {
@@ -40,17 +42,6 @@ def test_it_passes_check_estimator(library, norm):
     assert len(outcomes) > 40
 
 
-@pytest.mark.parametrize(("norm", "name"), NORMS.items())
-def test_it_scales_as_scikit_learn(library, norm, name, rng):
-    from sklearn import preprocessing
-
-    x = rng.normal(5.0, 2.0, size=(50, 4))
-    x[3, 1] = np.nan
-    mine, theirs = library.Scaler(norm).fit(x), getattr(preprocessing, name)().fit(x)
-    assert np.allclose(mine.transform(x), theirs.transform(x), rtol=1e-12, atol=1e-14, equal_nan=True)
-    assert np.allclose(mine.inverse_transform(mine.transform(x)), x, rtol=1e-14, equal_nan=True)
-
-
 ATTRIBUTES = ("mean_", "var_", "scale_", "n_samples_seen_", "min_", "data_min_", "data_max_", "data_range_", "center_", "max_abs_")  # fmt: skip
 OPTIONS = [
     pytest.param("zscore", {}, {}, id="zscore"),
@@ -64,17 +55,18 @@ OPTIONS = [
     pytest.param("robust", {"no_mean": True}, {"with_centering": False}, id="robust, no mean"),
     pytest.param("robust", {"no_scale": True}, {"with_scaling": False}, id="robust, no scale"),
     pytest.param("robust", {"quantiles": (10.0, 80.0)}, {"quantile_range": (10, 80)}, id="robust, quantiles"),
+    pytest.param("robust", {"quantiles": (60.0, 99.5)}, {"quantile_range": (60, 99.5)}, id="robust, above"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("gap", [False, True])
+@pytest.mark.parametrize(("rows", "gap"), [(1, False), (30, False), (201, True)])
 @pytest.mark.parametrize(("norm", "options", "their_options"), OPTIONS)
-def test_what_was_fitted_has_the_names_and_values_of_scikit_learn(
-    library, norm, options, their_options, gap, rng
+def test_what_is_fitted_and_scaled_is_that_of_scikit_learn(
+    library, norm, options, their_options, rows, gap, rng
 ):
     from sklearn import preprocessing
 
-    x = rng.normal(5.0, 2.0, size=(30, 3))
+    x = rng.normal(5.0, 2.0, size=(rows, 3))
     x[:, 2] = 7.0
     if gap:
         x[3, 1] = np.nan
@@ -90,6 +82,13 @@ def test_what_was_fitted_has_the_names_and_values_of_scikit_learn(
         if found is not None:
             assert np.shape(found) == np.shape(expected)
             assert np.allclose(found, expected, rtol=1e-12, atol=0.0), name
+    y, stats = theirs.transform(x), fit(x, norm, **options, like="sklearn")
+    near = {"rtol": 1e-12, "atol": 1e-13, "equal_nan": True}
+    whole = normalize(x, norm, **options, like="sklearn").normalized
+    for made in (mine.transform(x), stats.apply(x), whole):
+        np.testing.assert_allclose(made, y, **near)
+    for made in (mine.inverse_transform(y), stats.invert(y)):
+        np.testing.assert_allclose(made, theirs.inverse_transform(y), **near)
 
 
 def test_the_scale_is_what_divides(library):

@@ -60,13 +60,8 @@ def test_the_ids_of_faults_are_kept():
     assert sorted(ids) == sorted(NAMES)
 
 
-@pytest.fixture(scope="module")
-def every_wrong():
-    return [*list_wrong()]
-
-
 def passes(wrong, y):
-    return check(pose(wrong.plan, wrong.x, wrong.inputs), {"normalized": y}).ok
+    return check(pose(wrong.kernel.plan, wrong.kernel.tensor, wrong.inputs), {"normalized": y}).ok
 
 
 @pytest.mark.slow
@@ -80,20 +75,20 @@ def test_a_wrong_kernel_is_off_by_more_than_its_rounding_and_right_without_its_f
 
 
 @pytest.mark.slow
-def test_what_a_request_says_of_a_wrong_kernel_is_so(every_wrong):
+def test_what_a_request_says_of_a_wrong_kernel_is_so():
     """Where another request is all that is wrong, its exact result is y."""
-    requests = [wrong for wrong in every_wrong if wrong.really is not None and wrong.given is None]
+    requests = [wrong for wrong in list_wrong() if wrong.really is not None and wrong.kernel.given is None]
     off = []
     for wrong in requests:
         names = wrong.really.norm.parameter_names
         shaped = {
             name: values.reshape(wrong.really.parameters.shape)
-            for name, values in wrong.parameters.items()
+            for name, values in wrong.kernel.parameters.items()
             if name in names
         }
-        if len(shaped) == len(wrong.parameters):
+        if len(shaped) == len(wrong.kernel.parameters):
             inputs = Inputs(shaped.get("gamma"), shaped.get("beta"))
-            if not check(pose(wrong.really, wrong.x, inputs), {"normalized": wrong.y}).ok:
+            if not check(pose(wrong.really, wrong.kernel.tensor, inputs), {"normalized": wrong.y}).ok:
                 off.append(wrong.name)
     assert requests
     assert not off

@@ -279,6 +279,8 @@ def _judge(layer: RecordedLayer, tolerate: Tolerate, effort: Effort, known: Know
     output = _summarize(OUTPUT, checked.comparisons[NORMALIZED], told)
     if plan.spec.rounds_before_gamma and output.max_ulp <= _TWICE_ROUNDED and is_half(actual.values.dtype):
         output = output._replace(ok=True)  # x̂ near a tie, rounded to its other neighbour
+    if settings.left_out and not output.ok:
+        return blank._replace(problem=f"the module took {settings.left_out} too, which is not recorded")
     if settings.is_guess and not output.ok:
         return blank._replace(problem=f"{settings.note.partition(';')[0]}, which it is not: name it with also=")
     parts, gradients = [output], None

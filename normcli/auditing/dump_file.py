@@ -10,6 +10,7 @@ import contextlib
 import json
 import math
 import os
+import threading
 from collections import Counter
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -23,14 +24,18 @@ from normcli.norms.request import Request
 from normcli.printable import shorten
 from normcli.tensors.formats.safetensors import format_header, name_dtype
 from normcli.tuples import NamedTuple
+from normcli.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
 
 SCHEMA = "normcli-dump/1"
+
+CALL = "#"
+"""The sign between a layer's name and the number of its second or later call, as in `NAME#2`."""
 
 METADATA = "normcli"
 """The member of a file's metadata that holds the settings."""
@@ -40,6 +45,12 @@ RUNNING = ("running_mean", "running_var")
 
 WEIGHTS = ("weight", "bias", *RUNNING)
 """The roles of tensors that a layer may share with another one."""
+
+PARAMETERS = {
+    "weight": ("weight", "gamma", "scale", "a_2", "g"),
+    "bias": ("bias", "beta", "shift", "b_2", "b"),
+}
+"""Role → the names that modules have for the attribute."""
 
 ROLES = (
     "input", "output", *WEIGHTS, *(f"{role}_after" for role in RUNNING), "grad_output", "grad_input",
@@ -79,6 +90,8 @@ class LayerSettings(NamedTuple):
         The activation applied to the gate, such as `silu`; empty without a gate.
     gates_input : bool
         Whether the gate multiplies the input of the norm; otherwise it multiplies the result.
+    left_out : str
+        The name of a further tensor that the module took and that is not recorded; empty if there is none.
     """
 
     name: str
@@ -94,10 +107,15 @@ class LayerSettings(NamedTuple):
     weights_of: str = ""
     gate_act: str = ""
     gates_input: bool = False
+    left_out: str = ""
 
     def add_note(self, words: str) -> LayerSettings:
         """Return these settings with a further remark in `note`."""
         return self._replace(note="; ".join(filter(None, (self.note, words))))
+
+    def add_option(self, name: str, value: Any) -> LayerSettings:
+        """Return these settings with a further option of the norm."""
+        return self._replace(options={**self.options, name: value})
 
     def read_request(self) -> Request | None:
         """Return the request for the layer's norm and options; None if `norm` is None.
@@ -141,6 +159,8 @@ _PIECE = 1 << 24
 class DumpWriter:
     """A writer of a dump: tensors are written when they are added, and the header before them by `finish`.
 
+    Threads may add calls and tensors at the same time.
+
     Parameters
     ----------
     stream : BinaryIO
@@ -148,13 +168,39 @@ class DumpWriter:
     layers : int
         About how many layers there will be, for which space is left at the start of the file. If the header
         needs more, `finish` has to move all values.
+
+    Attributes
+    ----------
+    layers : list of LayerSettings
+        The settings of the calls that were added, in order.
     """
 
     def __init__(self, stream: BinaryIO, layers: int) -> None:
         self._stream, self._room = stream, _ROOM + layers * _ROOM_OF_LAYER
         self._tensors: dict[str, Any] = {}
         self._end = 0
+        self._names: set[str] = set()
+        self._lock = threading.Lock()
+        self.layers: list[LayerSettings] = []
         stream.seek(self._room)
+
+    def add_call(self, settings: LayerSettings) -> str:
+        """Add the settings of a layer's call; return its name: `NAME`, of later calls `NAME#2` …."""
+        name, number = settings.name, 1
+        with self._lock:
+            while name in self._names:
+                number += 1
+                name = f"{settings.name}{CALL}{number}"
+            self._names.add(name)
+            self.layers.append(settings._replace(name=name))
+        return name
+
+    def add_layer(self, settings: LayerSettings, tensors: Mapping[str, Any]) -> None:
+        """Write a layer's call: its settings, and its arrays by role; an array of None is left out."""
+        name = self.add_call(settings)
+        for role, values in tensors.items():
+            if values is not None:
+                self.add_array(f"{name}.{role}", np.asarray(values))
 
     def add(self, name: str, dtype: str, shape: Sequence[int], data: NDArray[np.uint8]) -> None:
         """Write one tensor.
@@ -168,11 +214,11 @@ class DumpWriter:
         data : ndarray of uint8
             The bytes of the values, in C order.
         """
-        size = data.nbytes
-        self._stream.write(data.data)
-        offsets = [self._end, self._end + size]
-        self._tensors[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": offsets}
-        self._end += size
+        with self._lock:
+            self._stream.write(data.data)
+            offsets = [self._end, self._end + data.nbytes]
+            self._tensors[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": offsets}
+            self._end += data.nbytes
 
     def add_array(self, name: str, values: NDArray[Any]) -> None:
         """Write an array; raise `DataError` if safetensors has no such dtype."""
@@ -180,11 +226,14 @@ class DumpWriter:
             raw = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
             self.add(name, name_dtype(values.dtype), values.shape, raw)
 
-    def finish(self, layers: Sequence[LayerSettings], made_by: str) -> None:
-        """Write the header: the settings of the layers, the program that made the dump, and all tensors."""
+    def finish(self, framework: str) -> None:
+        """Write the header: the settings of the calls, the framework that made them, and all tensors."""
+        usual = LayerSettings("")._asdict()
         described = [
-            {key: value for key, value in one._asdict().items() if value or _is_zero(value)} for one in layers
+            {name: value for name, value in one._asdict().items() if value != usual[name]}
+            for one in self.layers
         ]
+        made_by = f"normcli {__version__}, {framework}"
         settings = {"schema": SCHEMA, "made_by": made_by, "layers": described}
         members = {"__metadata__": {METADATA: json.dumps(settings)}, **self._tensors}
         header = format_header(members, least=self._room)
@@ -238,23 +287,18 @@ def read_settings(text: str, source: str) -> list[LayerSettings]:
         return found
 
 
-_KINDS: dict[str, tuple[type, ...]] = {
-    "name": (str,), "norm": (str,), "options": (dict,), "evaluation": (bool,),
-    "momentum": (int, float, str), "batches": (int,), "kind": (str,), "note": (str,), "problem": (str,),
-    "is_guess": (bool,), "weights_of": (str,), "gate_act": (str,), "gates_input": (bool,),
-}  # fmt: skip
-
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    **{name: (type(value),) for name, value in LayerSettings("")._asdict().items()},
+    "norm": (str,),
+    "momentum": (int, float, str),
+}
+"""Member of a layer's settings → the types of its values."""
 
 _RANGES: dict[str, Callable[[Any], bool]] = {
     "name": lambda name: bool(name),
     "momentum": lambda weight: weight == "none" if isinstance(weight, str) else 0 <= weight <= 1,
     "batches": lambda count: 0 <= count < LARGEST_EXACT,
 }
-
-
-def _is_zero(value: Any) -> bool:
-    """Whether a value is the float 0.0, as a momentum may be."""
-    return isinstance(value, float) and value == 0.0
 
 
 def _refuse_constant(text: str) -> None:

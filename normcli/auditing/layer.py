@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from normcli.auditing.dump_file import METADATA, ROLES, WEIGHTS, LayerSettings, read_settings
+from normcli.auditing.dump_file import METADATA, PARAMETERS, ROLES, WEIGHTS, LayerSettings, read_settings
 from normcli.errors import DataError, UsageError
 from normcli.norms.request import Request
 from normcli.printable import format_bytes, make_printable
@@ -35,9 +35,6 @@ _MOST_SETTINGS = 1 << 26
 """Bytes of that file, at most."""
 
 _SUFFIX, _SAFETENSORS = ".npy", ".safetensors"
-
-CALL = "#"
-"""The sign between a layer's name and the number of its second or later call, as in `NAME#2`."""
 
 _PAIRS = re.compile(r"(.+?\.(?:safetensors|npz)):([^=]*)=(.*)", re.IGNORECASE | re.DOTALL)
 
@@ -109,9 +106,11 @@ def open_dump(path: str, default: NormSpec | None = None) -> list[RecordedLayer]
             text = read_metadata(path).get(METADATA)
     tensors: dict[str, dict[str, HeldTensor]] = {}
     for name, opens in names.items():
-        layer, _, role = name.rpartition(".")
-        if layer and role in ROLES:
-            tensors.setdefault(layer, {})[role] = opens
+        layer, _, end = name.rpartition(".")
+        role = next((role for role in ROLES if end in PARAMETERS.get(role, (role,))), None)
+        if layer and role is not None:
+            own = tensors.setdefault(layer, {})
+            own[role] = opens if end == role else own.get(role, opens)
     assumed = _name_default(default)
     every = [LayerSettings(name, *assumed) for name in tensors if "input" in tensors[name]]
     if text is not None:
@@ -238,13 +237,18 @@ def pair_tensors(
         if len(key) > len(before) + len(behind) and key.startswith(before) and key.endswith(behind):
             name = key[len(before) : len(key) - len(behind)]
             roles = {"input": source, "output": sources.get(second.replace("*", name))}
-            roles |= {role: others.get(f"{name}.{role}") for role in WEIGHTS}
+            for role in WEIGHTS:
+                called = (others.get(f"{name}.{end}") for end in PARAMETERS.get(role, (role,)))
+                roles[role] = next(filter(None, called), None)
             settings = LayerSettings(name, *_name_default(default))
             found.append(RecordedLayer(settings, {role: at for role, at in roles.items() if at is not None}))
     if not found:
         raise DataError(f"--pairs {pairs}: no tensor of {path} is called {first}")
     if weights is not None and not any("weight" in layer.tensors for layer in found):
-        raise DataError(f"--weights {weights} has no {found[0].name}.weight, nor one of another layer")
+        held = ", ".join(map(make_printable, [*others][:3]))
+        raise DataError(
+            f"--weights {weights} has no {found[0].name}.weight, nor one of another layer; its first are {held}"
+        )
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from normcli.auditing.dump_file import RUNNING, LayerSettings
+from normcli.auditing.dump_file import PARAMETERS, RUNNING, LayerSettings
 from normcli.errors import UsageError
 from normcli.norms.conventions import CONVENTIONS
 from normcli.norms.options import find_option
@@ -23,8 +23,14 @@ if TYPE_CHECKING:
 _EPS = ("eps", "variance_epsilon", "epsilon")
 """The names of a module's attribute for eps."""
 
-_OPTIONS = {"groups": "num_groups", "size": "size", "alpha": "alpha", "exponent": "beta", "k": "k"}
-"""Option → the attribute of torch's modules that holds it."""
+_OPTIONS = {
+    "groups": ("num_groups", "groups"),
+    "size": ("size",),
+    "alpha": ("alpha",),
+    "exponent": ("beta",),
+    "k": ("k",),
+}
+"""Option → the names that modules have for the attribute."""
 
 _FROZEN = "FrozenBatchNorm2d"
 """The end of the names of classes that normalize with stored statistics in training too."""
@@ -41,18 +47,15 @@ _GATING_INPUT = (
 )  # fmt: skip
 """Gated classes that multiply by the gate before they normalize; others multiply the result."""
 
+_GATES = ("gate", "z")
+"""The names that the `forward` of other classes has for a gate."""
+
 _GUESSED = "RMSNorm"
 """The end of the names of other classes that are taken for Llama's norm."""
 
 
 NO_GRADIENTS = "gradients were asked for, and none were recorded"
 """The note on a layer that lacks them."""
-
-_PARAMETERS = {
-    "weight": ("weight", "gamma", "scale", "a_2", "g"),
-    "bias": ("bias", "beta", "shift", "b_2", "b"),
-}
-"""Role → the names that modules have for the attribute."""
 
 _PRUNED = "_orig"
 """The end of a parameter's name where torch's pruning calculates the attribute of the name before it."""
@@ -62,7 +65,7 @@ def find_parameters(module: Any) -> dict[str, str]:
     """Return the attribute that holds a module's gamma (`weight`) and beta (`bias`), by role, if it has one."""
     held = {
         role: [name for name in names if hasattr(getattr(module, name, None), "ndim")]
-        for role, names in _PARAMETERS.items()
+        for role, names in PARAMETERS.items()
     }
     return {role: names[0] for role, names in held.items() if names}
 
@@ -137,6 +140,27 @@ def describe_module(name: str, module: Any, also: Mapping[Any, str]) -> LayerSet
     )  # fmt: skip
 
 
+def describe_second(settings: LayerSettings, module: Any, name: str, *, has_same_shape: bool) -> LayerSettings:
+    """Return a module's settings with its second tensor as a gate, or else as `left_out`.
+
+    Parameters
+    ----------
+    settings : LayerSettings
+    module : torch.nn.Module
+    name : str
+        The name of the tensor in the module's `forward`.
+    has_same_shape : bool
+        Whether its shape is the input's, as a gate's is.
+    """
+    if name not in _GATES or not has_same_shape:
+        return settings._replace(left_out=name)
+    act: Any = getattr(module, "activation", None)
+    return settings._replace(
+        gate_act=act if isinstance(act, str) and act in {*Activation} else Activation.SILU.value,
+        gates_input=not getattr(module, "norm_before_gate", True),
+    )
+
+
 def _overrides(module: Any) -> bool:
     """Whether a module's class is unknown and replaces the `forward` of a known class that it inherits from."""
     kind = type(module)
@@ -159,12 +183,7 @@ def _read_options(module: Any, norm: Norm, row: Convention | None) -> dict[str, 
     `row` is the convention of the module's class, None without one; if it fixes the axes, the attribute
     `normalized_shape` is not read.
     """
-    eps = next((value for name in _EPS if (value := getattr(module, name, None)) is not None), None)
-    found: dict[str, Any] = {} if eps is None else {"eps": float(eps)}
-    for option, attribute in _OPTIONS.items():
-        value = getattr(module, attribute, None)
-        if isinstance(value, int | float) and find_option(option).belongs_to(norm):
-            found[option] = value
+    found = read_numbers(module, norm)
     shape = getattr(module, "normalized_shape", None)
     if getattr(module, "data_format", None) == "channels_first":
         found["axes"] = (1,)
@@ -173,6 +192,17 @@ def _read_options(module: Any, norm: Norm, row: Convention | None) -> dict[str, 
     lengths = getattr(getattr(module, find_parameters(module).get("weight", ""), None), "shape", ())
     if shape is None and norm.parameters is ParameterRule.REDUCED and len(lengths) > 1 and 1 not in lengths:
         found["feature_axes"] = tuple(range(-len(lengths), 0))  # a gamma for each head
+    return found
+
+
+def read_numbers(module: Any, norm: Norm) -> dict[str, Any]:
+    """Return the options of a norm that a module's attributes hold as numbers, such as eps and groups."""
+    eps = next((value for name in _EPS if (value := getattr(module, name, None)) is not None), None)
+    found: dict[str, Any] = {} if eps is None else {"eps": float(eps)}
+    for option, names in _OPTIONS.items():
+        value = next((getattr(module, name) for name in names if hasattr(module, name)), None)
+        if isinstance(value, int | float) and find_option(option).belongs_to(norm):
+            found[option] = value
     return found
 
 

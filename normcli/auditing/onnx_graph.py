@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ from normcli.auditing.dump_file import RUNNING, WEIGHTS, LayerSettings
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -37,6 +36,20 @@ class GraphNorm(NamedTuple):
 
     settings: LayerSettings
     tensors: Mapping[str, str]
+
+    def name_module(self) -> GraphNorm:
+        """Return this norm under the path of the module of PyTorch that it comes from, if a name tells it.
+
+        It is `a.0.norm` of a weight `a.0.norm.weight`, or of a node `/a/a.0/norm/LayerNormalization`.
+        """
+        name, weight = self.settings.name, self.tensors.get("weight", "")
+        if weight.endswith(".weight"):
+            name = weight.removesuffix(".weight")
+        elif name.startswith("/") and self.settings.kind != CHAIN:
+            path = name.split("/")[1:-1]
+            own = [one for one, below in pairwise([*path, ""]) if not below.startswith(f"{one}.")]
+            name = ".".join(own) or name
+        return self._replace(settings=self.settings._replace(name=name))
 
 
 class Graph:
@@ -106,34 +119,6 @@ def find_norms(graph: Graph) -> Iterator[GraphNorm]:
             yield _read_node(node)
         elif node.op_type in _CHAINS and (chain := _CHAINS[node.op_type](graph, node)) is not None:
             yield chain
-
-
-def name_modules(norms: Iterable[GraphNorm]) -> Iterator[GraphNorm]:
-    """Yield norms under the names of the modules of PyTorch that they come from, in place of their nodes'.
-
-    A second call of a module is `NAME#2`, as in a dump of PyTorch.
-    """
-    calls: Counter[str] = Counter()
-    for norm in norms:
-        name = _name_module(norm)
-        calls[name] += 1
-        name += f"#{calls[name]}" if calls[name] > 1 else ""
-        yield norm._replace(settings=norm.settings._replace(name=name))
-
-
-def _name_module(norm: GraphNorm) -> str:
-    """Return the path of the module of PyTorch that a norm comes from; the node's name if no name tells it.
-
-    It is `a.0.norm` of a weight `a.0.norm.weight`, or of a node `/a/a.0/norm/LayerNormalization`.
-    """
-    name, weight = norm.settings.name, norm.tensors.get("weight", "")
-    if weight.endswith(".weight"):
-        return weight.removesuffix(".weight")
-    if not name.startswith("/") or norm.settings.kind == CHAIN:
-        return name
-    path = name.split("/")[1:-1]
-    own = [one for one, below in pairwise([*path, ""]) if not below.startswith(f"{one}.")]
-    return ".".join(own) or name
 
 
 def read_attributes(node: Any) -> dict[str, Any]:

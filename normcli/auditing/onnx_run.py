@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.auditing.dump_file import DumpWriter
-from normcli.auditing.onnx_graph import EXTRA, Graph, find_norms, name_modules
+from normcli.auditing.onnx_graph import EXTRA, Graph, find_norms
 from normcli.errors import DataError, MissingExtraError, UsageError
 from normcli.tensors.many import load_all
 from normcli.tensors.random.recipe import check_memory
 from normcli.tensors.spool import make_scratch
 from normcli.tensors.written_whole import open_whole
-from normcli.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence
@@ -75,7 +74,7 @@ def record_onnx(path: str, dump: str, inputs: str | None = None, seed: int = 0) 
     try:
         model = onnx.load(path, load_external_data=False)  # ONNX Runtime reads it, too
         graph = Graph(model, str(Path(path).parent))
-        norms = list(name_modules(find_norms(graph)))
+        norms = [norm.name_module() for norm in find_norms(graph)]
     except Exception as error:  # protobuf and onnx raise exceptions of many kinds
         raise DataError(f"{path} is no readable ONNX model") from error
     if not norms:
@@ -101,11 +100,12 @@ def record_onnx(path: str, dump: str, inputs: str | None = None, seed: int = 0) 
     with open_whole(dump, seeks=True) as stream:
         writer = DumpWriter(stream, len(norms))
         for norm in norms:
-            for role, name in norm.tensors.items():
-                values = graph.read(name)
-                writer.add_array(f"{norm.settings.name}.{role}", made[name] if values is None else values)
-        layers = [_settle(norm, made) for norm in norms]
-        writer.finish(layers, f"normcli {__version__}, onnxruntime {onnxruntime.__version__}")
+            arrays = {role: (graph.read(name), made.get(name)) for role, name in norm.tensors.items()}
+            writer.add_layer(
+                _settle(norm, made),
+                {role: run if held is None else held for role, (held, run) in arrays.items()},
+            )
+        writer.finish(f"onnxruntime {onnxruntime.__version__}")
 
 
 def _name_sum(graph: Graph, norm: GraphNorm) -> GraphNorm:

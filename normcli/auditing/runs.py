@@ -9,6 +9,7 @@ import numpy as np
 
 from normcli.auditing.alike import KnownNorms
 from normcli.auditing.audit import INPUT, OUTPUT, judge_each, judge_layer
+from normcli.auditing.dump_file import WEIGHTS
 from normcli.auditing.onnx_graph import KINDS
 from normcli.checking.tally import Comparison
 from normcli.checking.ulp import choose_counting_dtype, choose_tolerance
@@ -104,11 +105,14 @@ class RunComparison(NamedTuple):
         The keys are `first` and `second`: the names of layers that are in that run alone.
     by_order : bool
         Whether the runs have no name in common, and their layers are paired in their order.
+    without_weights : tuple of str
+        The runs, `first` or `second`, that lack the weights of a layer, which was judged with the other run's.
     """
 
     pairs: tuple[LayerPair, ...]
     alone: Mapping[str, tuple[str, ...]]
     by_order: bool = False
+    without_weights: tuple[str, ...] = ()
 
     @property
     def parting(self) -> LayerPair | None:
@@ -144,7 +148,7 @@ def compare_runs(
     """Compare two runs layer by layer, and each with the exact norms.
 
     Layers are paired by name; if the runs have no name in common, in their order. A layer without settings has
-    those of the other run.
+    those of the other run, and a layer without a class or weights the weights of the other run.
 
     Of all pairs, only the first whose outputs differ though the inputs agree has `algorithms`, and verdicts
     with a `detail` (the arrays of the layer).
@@ -173,6 +177,10 @@ def compare_runs(
                     "leave out what one of them lacks, by --only and --skip"
                 )
         common, alone = list(zip(first, second, strict=True)), dict.fromkeys(alone, ())
+    turned = [(other, one) for one, other in common]
+    without = tuple(
+        run for run, both in (("first", common), ("second", turned)) if any(_borrows(*pair) for pair in both)
+    )
     common = [(_complete(one, other), _complete(other, one)) for one, other in common]
     known = KnownNorms()
 
@@ -189,12 +197,24 @@ def compare_runs(
             whole = pair if pair.first.detail is not None else judge(number, effort)
             one, other = map(_name_algorithm, common[number], (whole.first, whole.second))
             pairs.append(whole._replace(algorithms=(one, other)))
-    return RunComparison(tuple(pairs), alone, by_order)
+    return RunComparison(tuple(pairs), alone, by_order, without)
+
+
+def _borrows(layer: RecordedLayer, other: RecordedLayer) -> bool:
+    """Whether a layer has neither weights nor a class, by which it would have all it needs, and `other` has."""
+    lacks, has = (not any(role in one.tensors for role in WEIGHTS) for one in (layer, other))
+    return lacks and not has and not layer.settings.kind
 
 
 def _complete(layer: RecordedLayer, other: RecordedLayer) -> RecordedLayer:
-    """Return a layer with the settings of another run's layer if it has no norm and no problem of its own."""
+    """Return a layer with the settings of another run's layer if it has no norm and no problem of its own.
+
+    It has the weights of that layer too, if it `_borrows` them.
+    """
     own = layer.settings
+    if _borrows(layer, other):
+        lent = {role: other.tensors[role] for role in WEIGHTS if role in other.tensors}
+        layer = layer._replace(tensors={**layer.tensors, **lent})
     if own.norm or own.problem:
         return layer
     return layer._replace(settings=other.settings._replace(name=own.name, kind=own.kind))

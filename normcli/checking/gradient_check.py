@@ -252,7 +252,10 @@ def _tell_rounding(
     """
     error, size = actual - right, scales.measure(right) or 1.0
     beyond = [int(scales.exceeds(error, level).sum()) for level in range(len(scales.roundings))]
-    clauses: tuple[str, ...] = (f"it is off by {scales.measure(error) / size:.2g} of its size",)
+    off = scales.measure(error) / size
+    clauses: tuple[str, ...] = ("some of it is infinitely far off",)
+    if np.isfinite(off):
+        clauses = (f"it is off by {off:.2g} of its size",)
     wrong, largest = beyond[-1], scales.roundings[-1].bound
     if not wrong:
         fault, source = scales.blame(beyond.index(0))

@@ -13,7 +13,7 @@ import numpy as np
 from dask.delayed import delayed
 
 from normcli.cluster.block_comparison import BlockCheck
-from normcli.cluster.blocks import BlockNorm, BlockUse, Whole, choose_block
+from normcli.cluster.blocks import BlockNorm, BlockUse, build_tree, choose_block, choose_whole, gather_block
 from normcli.dtypes import require_real
 from normcli.errors import DataError, UsageError
 from normcli.fitting.statistics import round_stats, warn
@@ -63,11 +63,11 @@ def fit_array(x: Any, request: Request, nan: str) -> Stats:
         If the norm cannot be fitted, the request does not fit the array, or it holds a NaN that is refused.
     """
     require_known(x)
-    whole = Whole.choose(request, x.shape, x.dtype, nan, "x")
+    whole = choose_whole(request, x.shape, x.dtype, nan, "x")
     x = _join_channels(x, whole.subject.plan(1))
-    gather, shared = delayed(Whole.gather), delayed(whole)
+    gather, shared = delayed(gather_block), delayed(whole)
     blocks = _list_blocks(x)
-    roots = whole.build_tree((box, gather(shared, box, values, __version__)) for box, values in blocks)
+    roots = build_tree(whole, ((box, gather(shared, box, values, __version__)) for box, values in blocks))
     return whole.join(dask.compute(*roots))
 
 

@@ -10,13 +10,12 @@ from dask.delayed import delayed
 
 from normcli.engine.walk import Effort
 from normcli.errors import DataError, UsageError
-from normcli.fitting.block_sums import add_parts, cut_stats, gather_part, holds_apart, join_parts
+from normcli.fitting.block_sums import Whole, cut_stats, list_ends
 from normcli.fitting.subject import choose_subject, require_fittable
-from normcli.fitting.sums import require_no_nan
 from normcli.fitting.use import Use, use_stats
 from normcli.norms.divisors import Measurement
 from normcli.norms.plan import make_plan
-from normcli.norms.request import Choices, NanRule
+from normcli.norms.request import Choices
 from normcli.results.calculate import calculate
 from normcli.results.given_inputs import fit_inputs
 from normcli.tensors.tensor import Tensor
@@ -24,7 +23,7 @@ from normcli.tuples import NamedTuple
 from normcli.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
 
     from dask.delayed import Delayed
     from numpy.typing import NDArray
@@ -56,100 +55,58 @@ def require_sums(subject: Subject) -> None:
         raise UsageError(f"{norm} has quantiles, which follow from no sums of blocks: fit it on one machine")
 
 
-class Whole(NamedTuple):
-    """A tensor that is fitted in blocks: the norm, the tensor's shape and dtype, and the rule for NaN.
+def choose_whole(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any], nan: str, name: str) -> Whole:
+    """Return the `Whole` for a request and a tensor's shape, dtype and name.
+
+    Raises
+    ------
+    UsageError
+        If `fit` has no statistics for the request (`require_fittable`), or they are quantiles.
+    """
+    subject = choose_subject(request, Tensor(make_hollow(shape, dtype), name))
+    require_sums(subject)
+    return Whole(subject, shape, nan, name)
+
+
+def gather_block(whole: Whole, box: Box, values: NDArray[Any], version: str) -> Part:
+    """Return the sums of a block; `version` is the caller's of normcli.
+
+    Raises
+    ------
+    DataError
+        If the worker runs another version, or the block holds a NaN that is refused.
+    """
+    require_version(version)
+    return whole.gather(box, np.asarray(values), ALONE)
+
+
+def build_tree(whole: Whole, blocks: Iterable[tuple[Box, Delayed]]) -> list[Delayed]:
+    """Return the tasks that add up the sums of blocks: one for each set of groups that blocks share.
+
+    Blocks with the same groups are added, at most `FAN_IN` in one task, until one task is left; `Whole.join`
+    takes the results. If a statistic needs sums for each sample (`image_std`), blocks that hold parts of the
+    same samples are added first.
 
     Parameters
     ----------
-    subject : Subject
-        The norm to fit, with the dtype and columns of the tensor.
-    shape : tuple of int
-        The shape of the whole tensor.
-    nan : {"propagate", "omit", "raise"}
-    name : str
-        The tensor's name in messages.
+    whole : Whole
+    blocks : iterable
+        Pairs of a block's slices in the tensor and the task that gathers its sums (`gather_block`).
     """
-
-    subject: Subject
-    shape: tuple[int, ...]
-    nan: str
-    name: str
-
-    @classmethod
-    def choose(
-        cls, request: Request, shape: tuple[int, ...], dtype: np.dtype[Any], nan: str, name: str
-    ) -> Whole:
-        """Return the `Whole` for a request and a tensor's shape, dtype and name.
-
-        Raises
-        ------
-        UsageError
-            If `fit` has no statistics for the request (`require_fittable`), or they are quantiles.
-        """
-        subject = choose_subject(request, Tensor(make_hollow(shape, dtype), name))
-        require_sums(subject)
-        return cls(subject, shape, nan, name)
-
-    def gather(self, box: Box, values: NDArray[Any], version: str) -> Part:
-        """Return the sums of a block.
-
-        Parameters
-        ----------
-        box : tuple of slice
-            The block's slice along each axis of the tensor.
-        values : array_like
-            The block's values.
-        version : str
-            The caller's version of normcli.
-
-        Raises
-        ------
-        DataError
-            If the worker runs another version, or the block holds a NaN that is refused.
-        """
-        require_version(version)
-        part = gather_part(self.subject, self.shape, box, np.asarray(values), ALONE)
-        if self.nan == NanRule.RAISE:
-            require_no_nan(part.sums, self.name)
-        return part
-
-    def add(self, parts: Sequence[Part]) -> Part:
-        """Return the sum of parts that have the same groups and together hold whole samples (`add_parts`)."""
-        return add_parts(self.subject, self.shape, parts)
-
-    def join(self, parts: Iterable[Part]) -> Stats:
-        """Return the statistics of the tensor from the results of the tasks that `build_tree` returned."""
-        return join_parts(self.subject, self.shape, parts, omits_nan=self.nan == NanRule.OMIT)
-
-    def build_tree(self, blocks: Iterable[tuple[Box, Delayed]]) -> list[Delayed]:
-        """Return the tasks that add up the sums of blocks: one for each set of groups that blocks share.
-
-        Blocks with the same groups are added, at most `FAN_IN` in one task, until one task is left; `join`
-        takes the results. If a statistic needs sums for each sample (`image_std`), blocks that hold parts of
-        the same samples are added first.
-
-        Parameters
-        ----------
-        blocks : iterable
-            Pairs of a block's slices in the tensor and the task that gathers its sums (`gather`).
-        """
-        plan = self.subject.plan(1)
-        batch = plan.grid.layout.batch or 0
-        add, whole = delayed(Whole.add), delayed(self)
-        slabs: dict[tuple[Any, ...], list[Delayed]] = defaultdict(list)
-        for box, gathered in blocks:
-            groups = tuple((box[axis].start, box[axis].stop) for axis in plan.grid.kept)
-            slab = (box[batch].start, box[batch].stop) if holds_apart(self.subject, self.shape, box) else None
-            slabs[groups, slab].append(gathered)
-        by_groups: dict[tuple[Any, ...], list[Delayed]] = defaultdict(list)
-        for (groups, slab), parts in slabs.items():
-            by_groups[groups] += parts if slab is None else [add(whole, parts)]
-        roots = []
-        for parts in by_groups.values():
-            while len(parts) > 1:
-                parts = [add(whole, parts[at : at + FAN_IN]) for at in range(0, len(parts), FAN_IN)]
-            roots += parts
-        return roots
+    kept = whole.plan.grid.kept
+    add, shared = delayed(Whole.add), delayed(whole)
+    slabs: dict[tuple[Any, ...], list[Delayed]] = defaultdict(list)
+    for box, gathered in blocks:
+        slabs[list_ends(box, kept), whole.find_slab(box)].append(gathered)
+    by_groups: dict[tuple[Any, ...], list[Delayed]] = defaultdict(list)
+    for (groups, slab), parts in slabs.items():
+        by_groups[groups] += [add(shared, parts)] if slab else parts
+    roots = []
+    for parts in by_groups.values():
+        while len(parts) > 1:
+            parts = [add(shared, parts[at : at + FAN_IN]) for at in range(0, len(parts), FAN_IN)]
+        roots += parts
+    return roots
 
 
 class BlockUse(NamedTuple):

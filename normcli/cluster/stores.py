@@ -14,7 +14,7 @@ import numpy as np
 from dask.delayed import delayed
 
 from normcli.cluster import require_dask
-from normcli.cluster.blocks import ALONE, Whole, require_sums, require_version
+from normcli.cluster.blocks import ALONE, build_tree, choose_whole, gather_block, require_sums, require_version
 from normcli.errors import DataError, UsageError
 from normcli.fitting.fit import fit
 from normcli.norms.layout import find_layout
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from normcli.cluster.block_comparison import BlockCheck
     from normcli.cluster.blocks import BlockNorm, BlockUse
     from normcli.cluster.session import Session
-    from normcli.fitting.block_sums import Box, Part
+    from normcli.fitting.block_sums import Box, Part, Whole
     from normcli.fitting.fit import Fitted, Policy, Survey, Surveyed
     from normcli.fitting.statistics import Stats
     from normcli.norms.plan import Plan
@@ -190,10 +190,10 @@ def fit_store(session: Session, request: Request, source: str, nan: str) -> Stat
     origin = Origin.name(source)
     stored = origin.open()
     request = request.adopt_layout(find_layout(stored.dimensions))
-    whole = Whole.choose(request, tuple(stored.array.shape), stored.array.dtype, nan, source)
+    whole = choose_whole(request, tuple(stored.array.shape), stored.array.dtype, nan, source)
     lengths = choose_lengths(stored, whole.subject.plan(1))
     gather, shared = delayed(_gather_box), delayed(whole)
-    roots = whole.build_tree((box, gather(origin, shared, box, __version__)) for box in stored.cut(lengths))
+    roots = build_tree(whole, ((box, gather(origin, shared, box, __version__)) for box in stored.cut(lengths)))
     parts = session.run(roots)
     stored.version.require_unchanged()
     return whole.join(parts)
@@ -229,7 +229,7 @@ def choose_lengths(
 
 
 def _gather_box(origin: Origin, whole: Whole, box: Box, version: str) -> Part:
-    return whole.gather(box, origin.open().read(box), version)
+    return gather_block(whole, box, origin.open().read(box), version)
 
 
 def use_store(session: Session, use: BlockUse | BlockNorm, source: str, target: Any) -> None:

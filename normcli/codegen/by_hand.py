@@ -95,12 +95,9 @@ class Writer(Printer):
         self.numbers = {name: value for name, value in numbers.items() if value is not None}
         self.defined = {"x"}
         self.pending: list[tuple[str, str]] = []
-        calls = {kind: Form(self.call(name, x="{}"), (OPEN,), ATOM) for kind, name in _CALLS.items()}
+        self.call = arrays.write
+        calls = {kind: Form(arrays.write(name, x="{}"), (OPEN,), ATOM) for kind, name in _CALLS.items()}
         self.forms = {**PYTHON, **calls}
-
-    def call(self, name: str, **parts: object) -> str:
-        """Return the code of a call of one of the framework's functions, given its key in `Arrays.call`."""
-        return self.arrays.call[name].format(**parts)
 
     def reduce(self, kind: str, x: str, part: float | None = None) -> str:
         """Return the code that reduces an array over each group.
@@ -108,7 +105,7 @@ class Writer(Printer):
         Parameters
         ----------
         kind : str
-            A key of `Arrays.reduce`.
+            A reduction of `Arrays.templates`.
         x : str
             The code of the array.
         part : float or None
@@ -120,13 +117,14 @@ class Writer(Printer):
             If the framework has no such operation.
         """
         axes, shape = self.axes, self.shape
-        if kind not in self.arrays.reduce:
+        if kind not in self.arrays.templates:
             raise UsageError(f"{self.arrays.title} has no operator for the {kind}s of a matrix")
         if not axes:  # each value is a group of its own; torch takes no axes for all of them
             return x
         size = math.prod(shape[axis] for axis in axes)
         place = (part or 0.0) * (size - 1)
-        return self.arrays.reduce[kind].format(
+        return self.call(
+            kind,
             x=x,
             axes=write_axes(axes),
             axis_list=list(axes),
@@ -206,7 +204,7 @@ class Writer(Printer):
         pads = [before for before, _ in widths] + [after for _, after in widths]
         yield "padded", self.call("pad", x=x, widths=widths, flat_widths=flat, pads=pads)
         count, length = window.before + window.after + 1, shape[axis]
-        if "slice" not in self.arrays.call:
+        if "slice" not in self.arrays.templates:
             yield "squares", f"sum(padded[{':, ' * axis}i : i + {length}] for i in range({count}))"
             return
         starts = range(count)
@@ -264,7 +262,7 @@ def write_by_hand(plan: Plan, arrays: Arrays, *, evaluation: bool) -> Iterator[S
     group = define_group(plan, given=evaluation, beyond=False)
     shape = grid.running.keepdims_shape
     given = {
-        name: writer.call("reshape", x=arrays.constant.format(x=constant), shape=shape)
+        name: writer.call("reshape", x=arrays.write("constant", x=constant), shape=shape)
         for name, constant in (RUNNING.items() if evaluation else ())
     }
     if plan.spec.iteration is not None:
@@ -287,7 +285,7 @@ def _iterate(iteration: Iteration, writer: Writer) -> Generator[Statement, None,
 
     Raises `UsageError` if the framework has no operator for them.
     """
-    if "turn" not in writer.arrays.call:
+    if "turn" not in writer.arrays.templates:
         raise UsageError(f"{writer.arrays.title} has no operator for power iterations")
     matrices = writer.fill_matrices()
     turned = writer.call("turn", x="w")
@@ -296,14 +294,14 @@ def _iterate(iteration: Iteration, writer: Writer) -> Generator[Statement, None,
     yield Statement(f"w = {writer.call('reshape', x=code, shape=shape)}", str(shape))
     for name in ("u", "v"):
         if (vector := getattr(iteration, name)) is not None:
-            constant = writer.arrays.constant.format(x=name.upper())
+            constant = writer.call("constant", x=name.upper())
             shape = (len(vector), 1)
             yield Statement(f"{name} = {writer.call('reshape', x=constant, shape=shape)}", str(shape))
     products = [("v", f"{turned} @ u"), ("u", "w @ v")]
     if iteration.steps:
         yield Statement(f"for _ in range({iteration.steps}):")
     for name, product in products[:: 1 if iteration.start == "u" else -1] if iteration.steps else ():
-        square = writer.arrays.reduce["sum"].format(x=f"{name} * {name}", axes=-2)
+        square = writer.call("sum", x=f"{name} * {name}", axes=-2)
         length = writer.call("maximum", x=writer.call("sqrt", x=square), y=_LEAST_LENGTH)
         yield Statement(f"{name} = {product}", "", 1)
         yield Statement(f"{name} = {name} / {length}", "", 1)
@@ -331,7 +329,7 @@ def write_affine(plan: Plan, arrays: Arrays, shape: Shape, names: tuple[str, ...
             continue
         yield Statement(f"if {name} is not None:")
         if shape[len(shape) - len(plan.parameters.shape) :] != plan.parameters.shape:
-            reshaped = arrays.call["reshape"].format(x=name, shape=shape)
+            reshaped = arrays.write("reshape", x=name, shape=shape)
             yield Statement(f"{name} = {reshaped}", "", 1)
         yield Statement(f"y = y {sign} {text}", "", 1)
 

@@ -53,8 +53,8 @@ def write_model(task: Task) -> bytes:
     # Half precision is calculated in float32 by hand, and numbers have to be of the dtype of what they meet.
     single = own is None and is_half(task.dtype)
     graph = _Graph(task, np.dtype(np.float32) if single else task.dtype)
-    for line in write_body(task, ONNX, own):
-        graph.add(line.code, depth=line.depth)
+    lines = (f"{' ' * line.depth}{line.code}" for line in write_body(task, ONNX, own))
+    graph.add(ast.parse("\n".join(lines)).body)
     kind = onnx.helper.np_dtype_to_tensor_dtype(task.dtype)
     gates = [(source.name, source.values.shape) for source in task.sources if source.name == "gate"]
     *first, last = (
@@ -84,7 +84,6 @@ class _Graph:
     def __init__(self, task: Task, dtype: np.dtype[np.generic]) -> None:
         self._dtype = dtype
         self._tensors = {"x": "x", "gate": "gate"}
-        self._skips = False
         self._count = 0
         self.nodes: list[Any] = []
         self.initializers: dict[str, Any] = {}
@@ -97,21 +96,14 @@ class _Graph:
         if given is not None:
             self._known |= {"RUNNING_MEAN": given.mean.astype(dtype), "RUNNING_VAR": given.var.astype(dtype)}
 
-    def add(self, code: str, depth: int) -> None:
-        """Add the nodes for one line of Python: an assignment, or an `if` such as `if gamma is not None:`.
-
-        An `if` adds no nodes; if its parameter was not given, the indented lines after it (`depth` above 0) add
-        none either.
-        """
-        if code.startswith("if "):
-            self._skips = code.split()[1] not in self._given
-            return
-        if depth and self._skips:
-            return
-        statement = ast.parse(code).body[0]
-        assert isinstance(statement, ast.Assign)
-        assert isinstance(statement.targets[0], ast.Name)
-        self._tensors[statement.targets[0].id] = self._make(statement.value)
+    def add(self, statements: list[ast.stmt]) -> None:
+        """Add the nodes of assignments; of an `if gamma is not None:` only if the parameter was given."""
+        for statement in statements:
+            match statement:
+                case ast.Assign([ast.Name(name)], value):
+                    self._tensors[name] = self._make(value)
+                case ast.If(ast.Compare(ast.Name(name)), body) if name in self._given:
+                    self.add(body)
 
     def finish(self) -> str:
         """Give the last tensor that was assigned to `y` the name `y` in the graph; return that name."""

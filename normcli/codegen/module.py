@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
+import itertools
 import textwrap
 from typing import TYPE_CHECKING
 
-from normcli.codegen.arrays import FRAMEWORKS, IMPORT_ML_DTYPES
+from normcli.codegen.arrays import FRAMEWORKS
 from normcli.codegen.by_hand import Statement, write_by_hand
 from normcli.codegen.own_call import write_own_call
-from normcli.codegen.task import write_numbers, write_source
+from normcli.codegen.task import IMPORT_ML_DTYPES, write_numbers, write_source
 from normcli.dtypes import is_bfloat16, is_half
 from normcli.norms.calls import CALLS
 from normcli.teach.explain.surrounding_steps import name_factor
@@ -17,8 +17,6 @@ from normcli.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    import numpy as np
 
     from normcli.codegen.arrays import Arrays
     from normcli.codegen.task import Task, TensorCode
@@ -81,16 +79,16 @@ def write_body(task: Task, arrays: Arrays, call: Call | None) -> Iterator[Statem
 
     By hand, half precision is calculated in float32. Raises `UsageError` if the framework lacks an operation.
     """
-    dtype, evaluation, half = _name_dtype(arrays, task.dtype), task.evaluation, is_half(task.dtype)
-    single = arrays.dtype.format(dtype="float32")
-    wide = {name: Statement(f"{name} = {arrays.cast.format(x=name, dtype=single)}") for name in ("y", "gate")}
+    dtype, evaluation, half = arrays.name_dtype(task.dtype), task.evaluation, is_half(task.dtype)
+    single = arrays.write("dtype", dtype="float32")
+    wide = {name: Statement(f"{name} = {arrays.write('cast', x=name, dtype=single)}") for name in ("y", "gate")}
     behind, before = (
         [] if gate is None else
-        [*([wide["gate"]] if half else []), Statement(f"gate = {arrays.activations[gate.activation]}"),
+        [*([wide["gate"]] if half else []), Statement(f"gate = {arrays.write(gate.activation)}"),
          Statement(f"{name} = {name} * gate")]
         for name, gate in (("y", task.inputs.gate), ("x", task.inputs.gated_input))
     )  # fmt: skip
-    narrow = Statement(f"y = {arrays.cast.format(x='y', dtype=dtype)}")
+    narrow = Statement(f"y = {arrays.write('cast', x='y', dtype=dtype)}")
     if call is not None:
         yield from before
         yield from write_own_call(call, task.plan, arrays, dtype, evaluation=evaluation)
@@ -99,13 +97,15 @@ def write_body(task: Task, arrays: Arrays, call: Call | None) -> Iterator[Statem
     if not half:
         yield from (*before, *write_by_hand(task.plan, arrays, evaluation=evaluation), *behind)
         return
-    yield Statement(f"x = {arrays.cast.format(x='x', dtype=single)}", "half precision is calculated in float32")
+    yield Statement(
+        f"x = {arrays.write('cast', x='x', dtype=single)}", "half precision is calculated in float32"
+    )
     yield from before
     for line in write_by_hand(task.plan, arrays, evaluation=evaluation):
         yield line
         name = line.code.removeprefix("if ").removesuffix(" is not None:")
         if name in task.plan.norm.parameter_names:
-            yield Statement(f"{name} = {arrays.cast.format(x=name, dtype=single)}", "", line.depth + 1)
+            yield Statement(f"{name} = {arrays.write('cast', x=name, dtype=single)}", "", line.depth + 1)
     yield from (*behind, narrow)
 
 
@@ -120,18 +120,18 @@ def _write_main(task: Task, arrays: Arrays, made: dict[str, TensorCode]) -> Iter
 
     `made` has the code of each tensor by its name.
     """
-    dtype = _name_dtype(arrays, task.dtype)
+    dtype = arrays.name_dtype(task.dtype)
     for source in task.sources:
         name, (code, *_, is_native) = source.name, made[source.name]
-        is_made = is_native or arrays.make == "{x}"
+        is_made = is_native or arrays.takes_numpy
         if is_made and source.values.dtype != task.dtype:
-            code = arrays.cast.format(x=code, dtype=dtype)
+            code = arrays.write("cast", x=code, dtype=dtype)
         yield f"{name} = {code}"
         shape = task.plan.parameters.shape
         if name in task.plan.norm.parameter_names and source.values.shape != shape:
             yield f"{name} = {arrays.name if is_native else 'np'}.broadcast_to({name}, {shape})"
         if not is_made:
-            yield f"{name} = {arrays.make.format(x=name, dtype=dtype)}"
+            yield f"{name} = {arrays.write('make', x=name, dtype=dtype)}"
     others = [f"{source.name}={source.name}" for source in task.sources[1:]]
     yield f"print(normalize({', '.join(['x', *others])}))"
 
@@ -201,7 +201,7 @@ def describe_call(plan: Plan, arrays: Arrays, call: Call | None, obstacles: list
         The reasons why the call cannot express the plan; empty if it can.
     """
     if call is None:
-        return "" if arrays.make == "{x}" else f"By hand: {arrays.title} has no call for {plan.norm.title}."
+        return "" if arrays.takes_numpy else f"By hand: {arrays.title} has no call for {plan.norm.title}."
     if obstacles:
         return f"By hand: {call.name} cannot express {'; nor '.join(obstacles)}."
     divides_by_zero = plan.norm.divisor.divides and not plan.spec.eps
@@ -214,12 +214,6 @@ def _describe_function(task: Task) -> str:
     names = () if plan.fixed_parameters else plan.norm.parameter_names
     parameters = f"; {' and '.join(names)}: {plan.parameters.shape}" if names else ""
     return f"Return x normalized, of the shape {plan.grid.shape}{parameters}."
-
-
-def _name_dtype(arrays: Arrays, dtype: np.dtype[np.generic]) -> str:
-    if is_bfloat16(dtype) and arrays.bfloat16:
-        return arrays.bfloat16
-    return arrays.dtype.format(dtype=dtype.name)
 
 
 def _pad(lines: list[str]) -> list[str]:
@@ -275,34 +269,11 @@ def _split_call(code: str, width: int) -> list[str]:
     """
     if len(code) <= width or not code.endswith(")"):
         return [code]
-    start = _find_opening(code)
-    arguments = code[start + 1 : -1]
-    if len(_INDENT + arguments) <= width:
-        return [code[: start + 1], _INDENT + arguments, ")"]
-    parts = [f"{_INDENT}{part}," for part in _split_arguments(arguments)]
-    return [code[: start + 1], *parts, ")"]
-
-
-def _find_opening(code: str) -> int:
-    """Return the index of the bracket that the last character closes; raise ValueError if there is none."""
-    depth = 0
-    for place in range(len(code) - 1, -1, -1):
-        depth += (code[place] in ")]}") - (code[place] in "([{")
-        if not depth:
-            return place
-    raise ValueError(code)
-
-
-def _split_arguments(text: str) -> list[str]:
-    """Return the arguments of a call, given as text, split at commas outside brackets.
-
-    The text `x, sum(y, 1)` has the arguments `x` and `sum(y, 1)`.
-    """
-    parts, depth = [""], 0
-    for token in re.findall(r", |.", text):
-        depth += (token in "([{") - (token in ")]}")
-        if token == ", " and not depth:
-            parts.append("")
-        else:
-            parts[-1] += token
-    return parts
+    steps = ((sign in ")]}") - (sign in "([{") for sign in reversed(code))
+    depths = [*itertools.accumulate(steps)][::-1]  # how many brackets around a place are closed behind it
+    start = max(place for place, depth in enumerate(depths) if not depth) + 1
+    if len(_INDENT + code[start:-1]) <= width:
+        return [code[:start], _INDENT + code[start:-1], ")"]
+    commas = [place for place in range(start, len(code)) if depths[place] == 1 and code.startswith(", ", place)]
+    bounds = itertools.pairwise([start - 1, *commas, len(code) - 1])
+    return [code[:start], *(f"{_INDENT}{code[left + 1 : right].strip()}," for left, right in bounds), ")"]

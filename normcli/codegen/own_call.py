@@ -36,11 +36,11 @@ def write_own_call(
     order = _order_axes(call, plan)
     moved = tuple(shape[axis] for axis in order)
     if order != tuple(range(len(shape))):
-        yield Statement(f"x = {arrays.call['transpose'].format(x='x', order=order)}", str(moved))
+        yield Statement(f"x = {arrays.write('transpose', x='x', order=order)}", str(moved))
     own = call.affine.split(", ") if call.takes_parameters(plan) else []
     places = _fill_places(call, plan, order, own, evaluation=evaluation) | {"dtype": dtype}
     if plan.spec.iteration is not None:
-        start = arrays.constant.format(x=call.iterates.upper())
+        start = arrays.write("constant", x=call.iterates.upper())
         places |= {"iterations": plan.spec.iteration.steps, "start": start}
     if evaluation and not call.layer:
         yield from _write_running(call, plan, arrays)
@@ -54,7 +54,7 @@ def write_own_call(
     yield Statement(f"y = {y}", str(moved))
     if order != tuple(range(len(shape))):
         back = tuple(order.index(axis) for axis in range(len(shape)))
-        yield Statement(f"y = {arrays.call['transpose'].format(x='y', order=back)}", str(shape))
+        yield Statement(f"y = {arrays.write('transpose', x='y', order=back)}", str(shape))
     rest = tuple(name for name in plan.norm.parameter_names if name not in own)
     if rest:
         yield from write_affine(plan, arrays, plan.parameters.full_shape, rest)
@@ -86,10 +86,10 @@ def _write_running(call: Call, plan: Plan, arrays: Arrays) -> Iterator[Statement
     """Yield the statements that make arrays of running statistics, in the shape that the call takes."""
     running = plan.grid.running
     for name, constant in RUNNING.items():
-        code, shape = arrays.constant.format(x=constant), running.stats_shape
+        code, shape = arrays.write("constant", x=constant), running.stats_shape
         if call.groups is GroupKind.ANY:  # it broadcasts
             shape = running.keepdims_shape
-            code = arrays.call["reshape"].format(x=code, shape=shape)
+            code = arrays.write("reshape", x=code, shape=shape)
         yield Statement(f"{name} = {code}", str(shape))
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.codegen.arrays import IMPORT_ML_DTYPES, NUMPY_READER
 from normcli.dtypes import is_bfloat16, is_half
 from normcli.errors import UsageError
 from normcli.tuples import NamedTuple
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
     from normcli.tensors.random.recipe import Recipe
     from normcli.tensors.tables.tables import FileTable
 
+
+IMPORT_ML_DTYPES = "import ml_dtypes  # with it, NumPy knows bfloat16"
 
 _MOST_TYPED = 1000
 """The most numbers of a tensor that a module holds itself."""
@@ -144,11 +145,12 @@ def _write_load(source: NamedTensor, arrays: Arrays) -> TensorCode | None:
     if found is not None and found["kind"].lower() == "npz":
         return TensorCode(f"np.load({_quote(found['path'])})[{_quote(found['key'])}]")
     if found is not None:
-        reader, imports = arrays.reader, [f"import {arrays.reader}"]
+        reader = arrays.reader or "safetensors.numpy"
+        imports = [f"import {reader}"]
         if is_bfloat16(source.values.dtype) and arrays.bfloat16:
             imports.append(IMPORT_ML_DTYPES)
         load = f"{reader}.load_file({_quote(found['path'])})[{_quote(found['key'])}]"
-        return TensorCode(load, tuple(imports), is_native=reader != NUMPY_READER)
+        return TensorCode(load, tuple(imports), is_native=bool(arrays.reader))
     return TensorCode(f"np.load({_quote(file)})") if file.lower().endswith(".npy") else None
 
 

@@ -12,7 +12,7 @@ from normcli.algorithms.row_formula import RowElements, RowFormula
 from normcli.algorithms.summation_orders import add_up
 from normcli.checking.check import calculate_rows
 from normcli.checking.ulp import choose_tolerance, measure_distance
-from normcli.doctor.examination import CONDITIONS, Distances, Distribution, Examination, Finding, Lost, Overflow
+from normcli.doctor.examination import CONDITIONS, Distances, Distribution, Examination, Finding, Overflow
 from normcli.engine.passes import Passes
 from normcli.engine.tiling.blocks import open_source
 from normcli.engine.tiling.geometry import find_geometry
@@ -121,17 +121,13 @@ class _Ward(Passes):
         super().__init__(plan, find_geometry(plan), source, None, inputs, effort)
         self.tolerance, self.formula = tolerance, RowFormula.of(plan)
         self.accumulations = list(list_accumulations(self.formula))
-        self.total = self._start()
-
-    def _start(self) -> Examination:
-        dtype, has_gamma = self.tolerance.dtype, self.gamma is not None
         findings = [
             Finding(Computation(accumulation, cast))
             for accumulation in self.accumulations
-            for cast in list_casts(accumulation, dtype, has_gamma=has_gamma)
+            for cast in list_casts(accumulation, tolerance.dtype, has_gamma=self.gamma is not None)
         ]
-        names = CONDITIONS if self.plan.norm.centre is Centre.MEAN else CONDITIONS[1:]
-        return Examination(self.plan, self.tolerance, findings, {name: Distribution() for name in names})
+        names = CONDITIONS if plan.norm.centre is Centre.MEAN else CONDITIONS[1:]
+        self.total = Examination(plan, tolerance, findings, {name: Distribution() for name in names})
 
     def examine_tile(self, tile: Slices, work: Workspace) -> None:
         """Add the errors of all algorithms in a tile (a block of whole groups of the tensor) to `total`."""
@@ -160,19 +156,17 @@ class _Ward(Passes):
         Row i of `raw` is group `numbers[i]`. Rows with values that are not finite in the examined dtype are
         left out.
         """
-        here = self._start()
         with np.errstate(all="ignore"):
             rows = raw.astype(self.tolerance.dtype)
             usable = np.isfinite(rows).all(axis=1)
-            here.beyond = int(np.count_nonzero(np.isfinite(raw) & ~np.isfinite(rows)))
+            with self._lock:
+                self.total.beyond += int(np.count_nonzero(np.isfinite(raw) & ~np.isfinite(rows)))
             if not usable.all():
                 numbers, rows = numbers[usable], rows[usable]
                 gamma, beta = (None if p is None else p[usable] for p in affine)
                 affine = (gamma, beta)
             if len(rows):
-                self._examine_rows(here, numbers, rows, affine)
-        with self._lock:
-            self.total.merge(here)
+                self._examine_rows(numbers, rows, affine)
 
     def _cut_affine(self, tile: Slices, order: tuple[int, ...], shape: tuple[int, ...]) -> Affine:
         lengths = [tile[run].stop - tile[run].start for run in order]
@@ -180,8 +174,8 @@ class _Ward(Passes):
         gamma, beta = (None if p is None else np.broadcast_to(p, lengths).reshape(shape) for p in cut)
         return gamma, beta
 
-    def _examine_rows(self, here: Examination, numbers: Integers, rows: Values, affine: Affine) -> None:
-        """Try all algorithms on finite rows, and add their errors and lost variances to the findings in `here`.
+    def _examine_rows(self, numbers: Integers, rows: Values, affine: Affine) -> None:
+        """Try all algorithms on finite rows: add their lost variances and overflows, then their errors.
 
         Row i of `rows` is the group with index `numbers[i]`.
         """
@@ -191,29 +185,28 @@ class _Ward(Passes):
             values = accumulation.widen(rows)
             moments = accumulation.measure(values, self.formula)
             measured.append(moments)
-            lost = find_lost(moments, numbers, differs)
+            negative, zero = find_lost(moments, differs)
             overflow = None
             for row in np.flatnonzero(~(np.isfinite(moments.mean) & np.isfinite(moments.square)))[:1]:
                 place = locate_overflow(accumulation, values[row : row + 1], self.formula)
                 overflow = Overflow(int(numbers[row]), place)
-            for finding in here.list_of(accumulation):
-                finding.negative, finding.zero, finding.overflow = *lost, overflow
+            with self._lock:
+                for finding in self.total.list_of(accumulation):
+                    finding.lose(numbers[negative], numbers[zero], overflow)
         step = max(1, PIECE // rows.shape[1])
         for start in range(0, len(rows), step):
             part = slice(start, start + step)
             gamma, beta = (None if p is None else p[part] for p in affine)
             moments_here = [RowMoments(*(statistic[part] for statistic in moments)) for moments in measured]
-            self._compare_rows(here, numbers[part], rows[part], moments_here, (gamma, beta))
+            self._compare_rows(numbers[part], rows[part], moments_here, (gamma, beta))
 
     def _compare_rows(
-        self, here: Examination, numbers: Integers, rows: Values, measured: Sequence[RowMoments], affine: Affine
+        self, numbers: Integers, rows: Values, measured: Sequence[RowMoments], affine: Affine
     ) -> None:
-        """Compare the results of all algorithms for some rows with the exact ones; add the errors to `here`.
+        """Compare the results of all algorithms for some rows with the exact ones, and add the errors.
 
         Parameters
         ----------
-        here : Examination
-            The findings to add to.
         numbers : ndarray of int
             The index of the group that each row holds.
         rows : ndarray, shape (groups, values)
@@ -223,35 +216,36 @@ class _Ward(Passes):
             Gamma and beta, of the shape of the rows.
         """
         expected, statistics = calculate_rows(self.plan, rows, affine)
-        self._measure_conditions(here, numbers, rows.astype(np.float64), statistics)
+        with self._lock:
+            self._measure_conditions(numbers, rows.astype(np.float64), statistics)
         seen: dict[bytes, Distances] = {}  # kernels with enough bits give the same
         for accumulation, moments in zip(self.accumulations, measured, strict=True):
             values, dtype = accumulation.widen(rows), self.tolerance.dtype
             given = RowElements.of(values, moments, self.formula, affine, dtype)
-            for finding in here.list_of(accumulation):
+            for finding in self.total.list_of(accumulation):
                 actual = finding.computation.write(given)
                 bits = actual.tobytes()
                 if bits not in seen:
                     seen[bits] = compare_rows(actual, expected, numbers, self.tolerance)
-                finding.distances.merge(seen[bits])
+                with self._lock:
+                    finding.distances.merge(seen[bits])
 
-    def _measure_conditions(
-        self, here: Examination, numbers: Integers, wide: Floats, statistics: dict[str, Floats]
-    ) -> None:
-        here.judged += len(numbers)
+    def _measure_conditions(self, numbers: Integers, wide: Floats, statistics: dict[str, Floats]) -> None:
+        found = self.total
+        found.judged += len(numbers)
         square = statistics.get(self.plan.norm.divisor.square)
         measured = {"max |x|": np.abs(wide).max(axis=1), "Σx²": np.einsum("ij,ij->i", wide, wide)}
         if self.formula.centres and square is not None:
             ratio = statistics["mean"] ** 2 / square
             measured["mean²/var"] = np.where(np.isnan(ratio), 0.0, ratio)
         for name, numbers_found in measured.items():
-            here.conditions[name].add(np.ascontiguousarray(numbers_found), numbers)
+            found.conditions[name].add(np.ascontiguousarray(numbers_found), numbers)
         if square is not None and self.formula.eps:
-            here.faint += int(np.count_nonzero(square <= self.formula.eps))
+            found.faint += int(np.count_nonzero(square <= self.formula.eps))
 
 
-def find_lost(moments: RowMoments, numbers: Integers, differs: Selected) -> tuple[Lost, Lost]:
-    """Return how many groups have a negative calculated variance, and how many one of 0 though values differ.
+def find_lost(moments: RowMoments, differs: Selected) -> tuple[Selected, Selected]:
+    """Return which rows have a negative calculated variance, and which one of 0 though their values differ.
 
     For norms without mean, the mean square takes the variance's place.
 
@@ -259,15 +253,10 @@ def find_lost(moments: RowMoments, numbers: Integers, differs: Selected) -> tupl
     ----------
     moments : RowMoments
         The calculated moments of some groups.
-    numbers : ndarray of int
-        The indices of the groups, ascending.
     differs : ndarray of bool
         True where the values of a group differ; for norms without mean, where one of them is not 0.
     """
-    negative, zero = Lost(), Lost()
-    negative.add(numbers[moments.square < 0])
-    zero.add(numbers[(moments.square == 0) & differs])
-    return negative, zero
+    return moments.square < 0, (moments.square == 0) & differs
 
 
 def compare_rows(actual: Values, expected: Floats, numbers: Integers, limits: Tolerance) -> Distances:

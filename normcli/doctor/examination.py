@@ -120,12 +120,6 @@ class Lost:
             self.count += len(groups)
             self.first = int(groups[0]) if self.first is None else min(self.first, int(groups[0]))
 
-    def merge(self, other: Lost) -> None:
-        """Add the groups of another count."""
-        if other.first is not None:
-            self.count += other.count
-            self.first = other.first if self.first is None else min(self.first, other.first)
-
 
 @dataclass
 class Distances:
@@ -180,12 +174,11 @@ class Finding:
         """Whether every value is within the tolerance of the exact one."""
         return self.distances.mismatches == 0
 
-    def merge(self, other: Finding) -> None:
-        """Add the outcome of the same computation in other groups to this one."""
-        self.distances.merge(other.distances)
-        self.negative.merge(other.negative)
-        self.zero.merge(other.zero)
-        self.overflow = min((o for o in (self.overflow, other.overflow) if o is not None), default=None)
+    def lose(self, negative: Integers, zero: Integers, overflow: Overflow | None) -> None:
+        """Add the groups whose variance is lost, and the first whose statistics overflow, of some groups."""
+        self.negative.add(negative)
+        self.zero.add(zero)
+        self.overflow = min((o for o in (self.overflow, overflow) if o is not None), default=None)
 
 
 @dataclass
@@ -218,15 +211,6 @@ class Examination:
     judged: int = 0
     faint: int = 0
     beyond: int = 0
-
-    def merge(self, other: Examination) -> None:
-        """Add the outcome of the same computations in other groups to this one."""
-        for mine, theirs in zip(self.findings, other.findings, strict=True):
-            mine.merge(theirs)
-        for name, distribution in other.conditions.items():
-            self.conditions[name].merge(distribution)
-        for name in ("judged", "faint", "beyond"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
 
     @property
     def headroom(self) -> float | None:

@@ -15,8 +15,9 @@ from normcli.errors import DataError
 from normcli.fitting.gather import gather
 from normcli.fitting.statistics import Stats
 from normcli.fitting.subject import has_images
-from normcli.fitting.sums import Sums, find_deviations
+from normcli.fitting.sums import Sums, find_deviations, require_no_nan
 from normcli.norms.plan import make_plan
+from normcli.norms.request import NanRule
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -40,104 +41,132 @@ class Part(NamedTuple):
     box : tuple of slice
         The block's slice along each axis of the tensor; for several blocks, the whole axis if it is reduced.
     sums : Sums
-        One row for each group of the block; if `apart`, one for each group in each sample.
-    apart : bool
-        Whether samples have separate rows in `sums`. They have if the standard deviation of each sample is
-        measured too (`has_images`), and the block holds only some of the values of each sample.
+        One row for each group of the block; or one for each group in each sample (`Whole.find_slab`).
     """
 
     box: Box
     sums: Sums
-    apart: bool = False
 
 
-def gather_part(
-    subject: Subject, shape: tuple[int, ...], box: Box, values: NDArray[Any], effort: Effort
-) -> Part:
-    """Return the sums of a block's groups; samples have separate rows of sums if `holds_apart` is True.
+class Whole(NamedTuple):
+    """A tensor that is fitted in blocks: the norm, the tensor's shape and dtype, and the rule for NaN.
 
     Parameters
     ----------
     subject : Subject
-        The norm and the columns of the whole tensor.
+        The norm to fit, with the dtype and columns of the tensor.
     shape : tuple of int
         The shape of the whole tensor.
-    box : tuple of slice
-        The block's slice along each axis of the tensor.
-    values : ndarray
-        The values of the block, `tensor[box]`.
-    effort : Effort
+    nan : {"propagate", "omit", "raise"}
+    name : str
+        The tensor's name in messages.
     """
-    plan = _plan_whole(subject, shape)
-    apart = holds_apart(subject, shape, box)
-    return Part(
-        box, gather(_plan_block(subject, plan, values.shape, apart=apart), values, effort, apart=apart), apart
-    )
+
+    subject: Subject
+    shape: tuple[int, ...]
+    nan: str = NanRule.PROPAGATE.value
+    name: str = "x"
+
+    @property
+    def plan(self) -> Plan:
+        """The plan for the whole tensor."""
+        return _plan_whole(self.subject, self.shape)
+
+    def gather(self, box: Box, values: NDArray[Any], effort: Effort) -> Part:
+        """Return the sums of a block, `tensor[box]`; raise `DataError` if it holds a NaN that is refused."""
+        apart = bool(self.find_slab(box))
+        part = Part(box, gather(self._plan_block(values.shape, apart=apart), values, effort, apart=apart))
+        if self.nan == NanRule.RAISE:
+            require_no_nan(part.sums, self.name)
+        return part
+
+    def add(self, parts: Iterable[Part]) -> Part:
+        """Return the sum of parts; the given parts are left unchanged.
+
+        The parts must have the same groups. Together they must hold all values of each of their samples, as the
+        standard deviation of each sample is calculated from the sum of its parts.
+
+        Parameters
+        ----------
+        parts : iterable of Part
+            Any two parts whose samples have separate rows have either the same samples, from the same start to
+            the same stop, or no sample in common.
+
+        Raises
+        ------
+        DataError
+            If there is no part.
+        """
+        grid = self.plan.grid
+        slabs: dict[tuple[tuple[int, int], ...], Part] = {}
+        for part in parts:
+            slab = self.find_slab(part.box)
+            if slab in slabs:
+                slabs[slab].sums.merge(part.sums)
+            else:  # a copy, as a task that is run again needs the old sums
+                slabs[slab] = part._replace(sums=part.sums.copy())
+        if not slabs:
+            raise DataError("there is no block to fit")
+        total, *others = (self._close(part) if slab else part.sums for slab, part in slabs.items())
+        for sums in others:
+            total.merge(sums)
+        every = tuple(
+            slice(0, length) if axis in grid.axes else cut
+            for axis, (length, cut) in enumerate(zip(self.shape, part.box, strict=True))
+        )
+        return Part(every, total)
+
+    def join(self, parts: Iterable[Part]) -> Stats:
+        """Return the statistics of the tensor from the parts of blocks that together hold each value once.
+
+        The parts are left unchanged; groups of which no part has values have sums and counts of 0.
+        """
+        plan = self.plan
+        by_groups: dict[tuple[tuple[int, int], ...], list[Part]] = defaultdict(list)
+        for part in parts:
+            by_groups[list_ends(part.box, plan.grid.kept)].append(part)
+        sums = Sums.zeros(plan.grid.group_count)
+        for some in by_groups.values():
+            added = self.add(some)
+            sums.merge(added.sums, number_groups(plan, added.box))
+        samples = self.shape[plan.grid.layout.batch or 0]
+        return Stats(self.subject, self.nan == NanRule.OMIT, 1, samples, sums)
+
+    def find_slab(self, box: Box) -> tuple[tuple[int, int], ...]:
+        """Return (start, stop) of a block's samples, as a tuple of one, if each needs sums of its own; else ().
+
+        It does if the standard deviation of each sample is measured (`has_images`), and the block holds only a
+        part of each sample.
+        """
+        plan = self.plan
+        batch = plan.grid.layout.batch or 0
+        inner = (axis for axis in plan.grid.axes if axis != batch)
+        is_part = any(box[axis] != slice(0, self.shape[axis]) for axis in inner)
+        return list_ends(box, (batch,)) if is_part and has_images(plan) else ()
+
+    def _plan_block(self, shape: tuple[int, ...], *, apart: bool) -> Plan:
+        """Return the plan of a block; with `apart` it keeps the batch axis, so that each sample has groups."""
+        plan = self.plan
+        axes = tuple(axis for axis in plan.grid.axes if not (apart and axis == plan.grid.layout.batch))
+        return make_plan(self.subject.request._replace(axes=axes), shape, plan.tensor_dtype)
+
+    def _close(self, part: Part) -> Sums:
+        """Return sums with one row for each group, from a part with a row for each group in each sample.
+
+        The part must hold all values of its samples, as the deviation √(Σ(x − mean)² / n) of each sample is
+        calculated. The deviations are added to the part's sums, in place; the rows of all samples are then
+        added up.
+        """
+        grid = self._plan_block(tuple(cut.stop - cut.start for cut in part.box), apart=True).grid
+        sums = part.sums
+        deviations = find_deviations(sums.total, sums.square, sums.count.astype(np.float64))
+        sums.add_deviations(np.arange(len(deviations)), deviations, sums.count)
+        return sums.fold(grid.stats_shape, grid.kept.index(grid.layout.batch or 0))
 
 
-def add_parts(subject: Subject, shape: tuple[int, ...], parts: Iterable[Part]) -> Part:
-    """Return the sum of parts, with `apart` False; the given parts are left unchanged.
-
-    The parts must have the same groups. Together they must hold all values of each of their samples, as the
-    standard deviation of each sample is calculated from the sum of its parts.
-
-    Parameters
-    ----------
-    subject, shape
-        The subject and the shape of the tensor.
-    parts : iterable of Part
-        Any two parts that are `apart` have either the same samples, from the same start to the same stop, or no
-        sample in common.
-
-    Raises
-    ------
-    DataError
-        If there is no part.
-    """
-    plan = _plan_whole(subject, shape)
-    batch = plan.grid.layout.batch or 0
-    slabs: dict[tuple[int, int] | None, Part] = {}
-    for part in parts:
-        samples = part.box[batch]
-        key = (samples.start, samples.stop) if part.apart else None
-        if key in slabs:
-            slabs[key].sums.merge(part.sums)
-        else:  # a copy, as a task that is run again needs the old sums
-            slabs[key] = part._replace(sums=part.sums.copy())
-    if not slabs:
-        raise DataError("there is no block to fit")
-    total, *others = (_close_samples(subject, plan, part) if part.apart else part for part in slabs.values())
-    for part in others:
-        total.sums.merge(part.sums)
-    every = tuple(
-        slice(0, length) if axis in plan.grid.axes else cut
-        for axis, (length, cut) in enumerate(zip(shape, total.box, strict=True))
-    )
-    return total._replace(box=every)
-
-
-def join_parts(subject: Subject, shape: tuple[int, ...], parts: Iterable[Part], *, omits_nan: bool) -> Stats:
-    """Return the statistics of a tensor from the parts of blocks that together hold each value once.
-
-    Parameters
-    ----------
-    subject : Subject
-    shape : tuple of int
-        The shape of the tensor.
-    parts : iterable of Part
-        The parts, left unchanged; groups of which no part has values have sums and counts of 0.
-    omits_nan : bool
-        Whether NaN is left out; otherwise it makes the statistics of its group NaN.
-    """
-    plan = _plan_whole(subject, shape)
-    by_groups: dict[tuple[tuple[int, int], ...], list[Part]] = defaultdict(list)
-    for part in parts:
-        by_groups[tuple((part.box[axis].start, part.box[axis].stop) for axis in plan.grid.kept)].append(part)
-    sums = Sums.zeros(plan.grid.group_count)
-    for some in by_groups.values():
-        added = add_parts(subject, shape, some)
-        sums.merge(added.sums, number_groups(plan, added.box))
-    return Stats(subject, omits_nan, 1, shape[plan.grid.layout.batch or 0], sums)
+def list_ends(box: Box, axes: Iterable[int]) -> tuple[tuple[int, int], ...]:
+    """Return (start, stop) of a block along some axes."""
+    return tuple((box[axis].start, box[axis].stop) for axis in axes)
 
 
 def number_groups(plan: Plan, box: Box) -> NDArray[np.intp]:
@@ -182,38 +211,3 @@ def cut_stats(stats: Stats, shape: tuple[int, ...], box: Box) -> Stats:
 
 def _plan_whole(subject: Subject, shape: tuple[int, ...]) -> Plan:
     return subject._replace(shape=shape).plan(shape[subject.plan(1).grid.layout.batch or 0])
-
-
-def _plan_block(subject: Subject, whole: Plan, shape: tuple[int, ...], *, apart: bool) -> Plan:
-    """Return the plan of a block; with `apart` it keeps the batch axis, so that each sample has groups."""
-    batch = whole.grid.layout.batch
-    axes = tuple(axis for axis in whole.grid.axes if not (apart and axis == batch))
-    return make_plan(subject.request._replace(axes=axes), shape, whole.tensor_dtype)
-
-
-def holds_apart(subject: Subject, shape: tuple[int, ...], box: Box) -> bool:
-    """Whether each sample of a block needs sums of its own.
-
-    It does if the standard deviation of each sample is measured (`has_images`), and the block holds only a part
-    of each sample.
-    """
-    plan = _plan_whole(subject, shape)
-    grid = plan.grid
-    return has_images(plan) and not all(
-        box[axis] == slice(0, grid.shape[axis]) for axis in grid.axes if axis != grid.layout.batch
-    )
-
-
-def _close_samples(subject: Subject, whole: Plan, part: Part) -> Part:
-    """Return a part with one row of sums for each group, from a part with a row for each group in each sample.
-
-    The given part (its `apart` is True) must hold all values of its samples, as the deviation
-    √(Σ(x − mean)² / n) of each sample is calculated. The deviations are added to the given part's sums, in
-    place; the rows of all samples are then added up in a new part.
-    """
-    plan = _plan_block(subject, whole, tuple(cut.stop - cut.start for cut in part.box), apart=True)
-    sums = part.sums
-    deviations = find_deviations(sums.total, sums.square, sums.count.astype(np.float64))
-    sums.add_deviations(np.arange(len(deviations)), deviations, sums.count)
-    folded = sums.fold(plan.grid.stats_shape, plan.grid.kept.index(whole.grid.layout.batch or 0))
-    return Part(part.box, folded)

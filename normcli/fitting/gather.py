@@ -19,7 +19,6 @@ from normcli.numerics.pairs import Pair, lower_at, raise_at
 from normcli.numerics.rational import ExactSums, make_fraction, sum_exactly
 from normcli.numerics.rounding import widen_to_pair
 from normcli.numerics.statistics.moments import find_moments
-from normcli.numerics.sums.fixed_point import Fixed
 from normcli.numerics.sums.leaf_records import MAX_LEAF, join
 from normcli.tuples import NamedTuple
 
@@ -74,9 +73,9 @@ def gather(
         return sums
     positions = () if apart else find_positions(plan)
     geometry = Geometry.of(plan.grid.view_shape, positions or plan.grid.view_axes)
-    images = has_images(plan) and not apart
     numbers = None if shared is None else shared.numbers
-    gatherer = _Gatherer(plan, geometry, sums, numbers, by_sample=bool(positions), images=images)
+    sample_size = geometry.count if has_images(plan) and not apart else 0
+    gatherer = _Gatherer(plan, sums, numbers, by_sample=bool(positions), sample_size=sample_size)
     with open_source(values, plan, geometry) as source, np.errstate(all="ignore"):
         Passes(plan, geometry, source, None, effort=effort).survey(measure_sums, gatherer.add)
         gatherer.finish()
@@ -95,34 +94,24 @@ class _Gatherer:
     Parameters
     ----------
     plan : Plan
-    geometry : Geometry
-        The layout of the leaves.
     sums : Sums
         The sums, which are changed in place.
     numbers : ndarray of int or None
         For each group of the tensor, the index in `sums` to which it is added; None: its own number.
     by_sample : bool
         Whether no leaf holds values of two samples. `LeafSums.groups` then numbers pairs of sample and group.
-    images : bool
-        Whether the standard deviation of each sample is added to its group's sum of deviations, too.
+    sample_size : int
+        The number of values of a sample's group whose standard deviation is added to the sum of its group's
+        deviations; 0 if none are.
     """
 
     def __init__(
-        self,
-        plan: Plan,
-        geometry: Geometry,
-        sums: Sums,
-        numbers: NDArray[np.intp] | None,
-        *,
-        by_sample: bool,
-        images: bool,
+        self, plan: Plan, sums: Sums, numbers: NDArray[np.intp] | None, *, by_sample: bool, sample_size: int
     ) -> None:
-        self.sums, self._numbers = sums, numbers
-        self._images = images
-        self._sample_size = geometry.count
+        self.sums, self._numbers, self._sample_size = sums, numbers, sample_size
         self._batches: list[LeafSums] = []
         self._leaves = 0
-        self._pending: dict[int, _Part] = {}
+        self._pending: dict[int, Sums] = {}
         self._samples, self._inner = 1, 1
         if by_sample:
             batch = find_batch(plan)
@@ -144,28 +133,18 @@ class _Gatherer:
         self._batches, self._leaves = [], 0
 
     def _add_now(self, batch: LeafSums) -> None:
-        """Add the sums of leaves to the sums of their groups.
-
-        With `images`, the standard deviation of each sample is added too: at once if the sample is one leaf,
-        otherwise after the last of its leaves.
-        """
-        sums, count = self.sums, batch.leaves.count
+        """Add the sums of leaves to those of their groups, and the deviations of complete samples."""
         outer, inner = np.divmod(batch.groups, self._samples * self._inner)
         groups = outer * self._inner + inner % self._inner
         groups = groups if self._numbers is None else self._numbers[groups]
-        lower_at(sums.low, groups, batch.low)
-        raise_at(sums.high, groups, batch.high)
-        np.add.at(sums.count, groups, count.astype(np.int64))
-        for name in ("nan", "above", "below"):
-            np.add.at(getattr(sums, name), groups, getattr(batch, name))
-        _add_leaves(sums.total, sums.square, groups, batch)
-        if self._images and self._sample_size <= MAX_LEAF:
-            sums.add_deviations(groups, _find_leaf_deviations(batch), count)
-        elif self._images:
+        _add_leaves(self.sums, groups, batch)
+        if 0 < self._sample_size <= MAX_LEAF:  # each sample is one leaf
+            self.sums.add_deviations(groups, _find_leaf_deviations(batch), batch.leaves.count)
+        elif self._sample_size:
             self._add_samples(groups, batch)
 
     def _add_samples(self, groups: Integers, batch: LeafSums) -> None:
-        """Add the standard deviations of samples that have several leaves, each after the last of its leaves.
+        """Add the standard deviations of samples, each with the last of its leaves.
 
         Sums of a sample of which leaves are still to come are stored until then.
 
@@ -176,45 +155,31 @@ class _Gatherer:
         batch : LeafSums
         """
         numbers, first, place = np.unique(batch.groups, return_index=True, return_inverse=True)
-        total, square = Fixed.zeros(len(numbers)), Fixed.zeros(len(numbers))
-        _add_leaves(total, square, place, batch)
-        sizes = np.bincount(place, batch.leaves.count + batch.nan + batch.above + batch.below)
-        count = np.bincount(place, batch.leaves.count).astype(np.float64)
-        for row in np.flatnonzero(sizes < self._sample_size).tolist():
-            own = np.array([row])
-            part = _Part(total.take(own), square.take(own), count[own], float(sizes[row]))
+        samples = Sums.zeros(len(numbers))
+        _add_leaves(samples, place, batch)
+        for row in np.flatnonzero(samples.size < self._sample_size).tolist():
             before = self._pending.pop(int(numbers[row]), None)
             if before is not None:
-                part.total.merge(before.total)
-                part.square.merge(before.square)
-                part = part._replace(counted=part.counted + before.counted, size=part.size + before.size)
-            if part.size < self._sample_size:
-                self._pending[int(numbers[row])] = part
-                continue
-            deviations = find_deviations(part.total, part.square, part.counted)
-            self.sums.add_deviations(groups[first[own]], deviations, part.counted)
-        whole = np.flatnonzero(sizes == self._sample_size)
-        deviations = find_deviations(total.take(whole), square.take(whole), count[whole])
-        self.sums.add_deviations(groups[first[whole]], deviations, count[whole])
+                samples.merge(before, np.array([row]))
+            if samples.size[row] < self._sample_size:
+                self._pending[int(numbers[row])] = samples.take(np.array([row]))
+        whole = np.flatnonzero(samples.size == self._sample_size)
+        done, count = samples.take(whole), samples.count[whole].astype(np.float64)
+        self.sums.add_deviations(groups[first[whole]], find_deviations(done.total, done.square, count), count)
 
 
-class _Part(NamedTuple):
-    """The exact sums of a part of a sample: of some of the leaves that it is cut into.
-
-    Parameters
-    ----------
-    total, square : Fixed
-        Σx and Σx² of the finite values.
-    counted : ndarray of float64, shape (1,)
-        The number of finite values.
-    size : float
-        The number of all values.
-    """
-
-    total: Fixed
-    square: Fixed
-    counted: Floats
-    size: float
+def _add_leaves(sums: Sums, groups: Integers, batch: LeafSums) -> None:
+    """Add the sums of leaves, in place, to the sums of their groups, whose numbers are in `groups`."""
+    lower_at(sums.low, groups, batch.low)
+    raise_at(sums.high, groups, batch.high)
+    np.add.at(sums.count, groups, batch.leaves.count.astype(np.int64))
+    for name in ("nan", "above", "below"):
+        np.add.at(getattr(sums, name), groups, getattr(batch, name))
+    for fixed, terms in ((sums.total, batch.leaves.sums), (sums.square, batch.leaves.squares)):
+        fixed.add(groups, np.stack([term for term in terms if term.any()] or terms[:1], axis=-1))
+    for row, exact in batch.extremes:
+        sums.total.add_fraction(int(groups[row]), exact.total)
+        sums.square.add_fraction(int(groups[row]), exact.square)
 
 
 def _find_leaf_deviations(batch: LeafSums) -> Floats:
@@ -232,18 +197,6 @@ def _find_leaf_deviations(batch: LeafSums) -> Floats:
 
     n = np.maximum(batch.leaves.count, 1.0)
     return round_deviations(find_moments(batch.leaves, n, recall, centred=True), batch.leaves.count)
-
-
-def _add_leaves(total: Fixed, square: Fixed, groups: Integers, batch: LeafSums) -> None:
-    """Add Σx and Σx² of each leaf exactly to the sums of its group, in place.
-
-    `groups` has the number of each leaf's group in `total` and `square`.
-    """
-    for fixed, terms in ((total, batch.leaves.sums), (square, batch.leaves.squares)):
-        fixed.add(groups, np.stack([term for term in terms if term.any()] or terms[:1], axis=-1))
-    for row, sums in batch.extremes:
-        total.add_fraction(int(groups[row]), sums.total)
-        square.add_fraction(int(groups[row]), sums.square)
 
 
 class LeafSums(NamedTuple):

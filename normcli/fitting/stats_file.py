@@ -47,7 +47,7 @@ from normcli.tensors.many import list_keys
 from normcli.tensors.written_whole import open_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Mapping
+    from collections.abc import Callable, Container, Mapping
 
     from numpy.typing import NDArray
 
@@ -73,18 +73,21 @@ _STORED = {
 Axes are stored as numbers; an output dtype is not stored.
 """
 
-_OPEN: Mapping[OptionKind, float | tuple[float, ...]] = {
-    OptionKind.INTEGER: -1,
-    OptionKind.NUMBER: np.nan,
-    OptionKind.PAIR: (np.nan, np.nan),
-    OptionKind.FLAG: -1,
-}
-"""Kind of an option → the value stored if the caller left it open; "" for all other kinds."""
-
-_NAN_RULES = ("omit", "propagate")
-
 _LARGEST = 2**63 - 1
 """The largest number of int64."""
+
+_KINDS: Mapping[OptionKind, tuple[type, Any, Callable[[Members, str], Any]]] = {
+    OptionKind.INTEGER: (int, -1, lambda members, name: members.take_integer(name, -1, _LARGEST)),
+    OptionKind.FLAG: (int, -1, lambda members, name: members.take_integer(name, -1, 1)),
+    OptionKind.NUMBER: (float, np.nan, lambda members, name: members.take_floats(name, ()).item()),
+    OptionKind.PAIR: (float, (np.nan, np.nan), lambda members, name: tuple(members.take_floats(name, (2,)))),
+}
+"""Kind of an option → the type of its member, the value stored if the caller left it open, and its reader."""
+
+_WORD = str, "", Members.take_word
+"""The same of all other kinds."""
+
+_NAN_RULES = ("omit", "propagate")
 
 _ROUNDING = 2.0**-50
 """The relative error by which versions of this program may round a statistic differently: 4 ulp."""
@@ -159,31 +162,20 @@ def describe_stats(stats: Stats) -> dict[str, NDArray[Any]]:
     return {name: np.asarray(member) for name, member in members.items()}
 
 
-def _store(option: Option, value: Any) -> Any:
-    """Return an option's value as it is stored in a member, with the value of `_OPEN` for None."""
-    if value is None:
-        return _OPEN.get(option.kind, "")
-    return {OptionKind.NUMBER: float, OptionKind.FLAG: int}.get(option.kind, lambda given: given)(value)
+def _store(option: Option, value: Any) -> NDArray[Any]:
+    """Return an option's value as it is stored in a member; None is one that the caller of `fit` left open."""
+    kind, left_open, _ = _KINDS.get(option.kind, _WORD)
+    return np.array(left_open if value is None else value, kind)
 
 
 def _restore(name: str, option: Option, members: Members) -> Any:
     """Return an option's value; None if the caller of `fit` left it open, or an old file lacks the member."""
     if name not in members:
         return None
-    match option.kind:
-        case OptionKind.INTEGER:
-            value: Any = members.take_integer(name, -1, _LARGEST)
-        case OptionKind.FLAG:
-            value = members.take_integer(name, -1, 1)
-        case OptionKind.NUMBER:
-            value = members.take_floats(name, ()).item()
-        case OptionKind.PAIR:
-            value = tuple(members.take_floats(name, (2,)).tolist())
-        case _:
-            value = members.take_word(name)
-    if value == _store(option, None) or np.isnan(value if option.kind in _OPEN else 0).any():
-        return None
-    return option.read(value)
+    kind, left_open, take = _KINDS.get(option.kind, _WORD)
+    value = take(members, name)
+    is_open = np.isnan(value).any() if kind is float else value == left_open
+    return None if is_open else option.read(value)
 
 
 def is_stats_file(path: str) -> bool:
@@ -210,7 +202,7 @@ def read_stats(path: str) -> Stats:
     omits_nan = members.take_word("nan", _NAN_RULES) == _NAN_RULES[0]
     sums = read_sums(members, plan.grid.stats_shape, samples)
     size = samples * plan.grid.group_size
-    counted = sums.count + sums.nan + sums.above + sums.below
+    counted = sums.size
     if subject.by is not None:  # a row counts in one group only
         counted = counted.reshape(plan.grid.stats_shape).sum(axis=0)
     members.require(

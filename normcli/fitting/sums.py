@@ -104,6 +104,11 @@ class Sums:
         )
         return Sums(*parts)
 
+    @property
+    def size(self) -> Integers:
+        """The number of all values of each group."""
+        return self.count + self.nan + self.above + self.below
+
     def add_deviations(self, groups: Integers, deviations: Floats, count: NDArray[Any]) -> None:
         """Add the standard deviations of samples to the sums (`deviation`) of their groups, in place.
 

@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.checking.ulp import Tolerance
-    from normcli.engine.inputs import Selection
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.results.arguments import Problem
@@ -134,12 +133,11 @@ def write_golden(folder: Path, problem: Problem, recipe: Mapping[str, Any] | Non
     for name in arrays.keys() - outs.keys():
         with _locate(folder, name).open("wb") as stream:
             write_npy(stream, arrays[name])
-    described = {
-        name: {**_describe_array(name, array), "sha256": _digest_file(_locate(folder, name))}
-        for name, array in arrays.items()
-    }
-    members = {**_describe_plan(plan, inputs.selection), "source": tensor.source, "recipe": recipe}
-    _write_manifest(folder, {**members, "files": described})
+    members = _describe(problem, arrays, {name: _digest_file(_locate(folder, name)) for name in arrays})
+    files_last = {"source": tensor.source, "recipe": recipe, "files": members.pop("files")}
+    manifest = {"schema": SCHEMA, "normcli": __version__, **members, **files_last}
+    manifest[HASH] = digest_members(manifest)
+    (folder / MANIFEST).write_text(f"{json.dumps(manifest, indent=2, allow_nan=False)}\n", encoding="utf-8")
     return result
 
 
@@ -162,7 +160,7 @@ def verify_golden(folder: Path, effort: Effort = DEFAULT_EFFORT) -> Golden:
         agree and yet its own hash is wrong.
     """
     manifest = Manifest(folder / MANIFEST)
-    _require_whole(folder, manifest.files)
+    digests = _require_whole(folder, manifest.files)
     tensors = {name: load(str(_locate(folder, name))) for name in manifest.files}
     arrays = {name: saved.values for name, saved in tensors.items()}
     parameters = {name: arrays[name] for name in PARAMETERS if name in arrays}
@@ -175,9 +173,8 @@ def verify_golden(folder: Path, effort: Effort = DEFAULT_EFFORT) -> Golden:
         )._replace(dy=dy)
     except (UsageError, DataError) as error:
         raise DataError(f"{manifest.path} does not fit its files: {error}") from error
-    plan, inputs, gradients = problem.plan, problem.inputs, None
-    described = {name: _describe_array(name, array) for name, array in arrays.items()}
-    manifest.require_agreement(_to_json(_describe_plan(plan, inputs.selection)), _to_json(described))
+    plan, gradients = problem.plan, None
+    manifest.require_agreement(json.loads(json.dumps(_describe(problem, arrays, digests))))  # with no tuples
     manifest.require_origin(problem)
     forward, backward = (
         {name: arrays[name] for name in names if name in arrays}
@@ -195,12 +192,16 @@ def verify_golden(folder: Path, effort: Effort = DEFAULT_EFFORT) -> Golden:
     return golden
 
 
-def _describe_plan(plan: Plan, selection: Selection | None) -> dict[str, Any]:
-    """Return the members of a manifest that follow from a plan and a selection.
+def _describe(
+    problem: Problem, arrays: Mapping[str, NDArray[Any]], digests: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return the members of a manifest that follow from a problem and the arrays of its folder.
 
-    `norm` and `options` are the request, `convention` the plan's resolved choices, and `selection` (left out if
-    it is None) the rules for NaN and for values that do not count.
+    `norm` and `options` are the request, `convention` the plan's resolved choices, `selection` (left out
+    without one) the rules for NaN and for values that do not count, and `files` the arrays, of whose files
+    `digests` are the SHA-256 sums.
     """
+    plan, selection = problem.plan, problem.inputs.selection
     described: dict[str, Any] = {
         "norm": plan.request.norm,
         "options": plan.request.describe(),
@@ -209,6 +210,10 @@ def _describe_plan(plan: Plan, selection: Selection | None) -> dict[str, Any]:
     if selection is not None:
         rule = NanRule.OMIT if selection.omits_nan else NanRule.PROPAGATE
         described["selection"] = {"nan": rule.value, "fill": selection.fill.value}
+    described["files"] = {
+        name: {"file": f"{name}.npy", "shape": array.shape, "dtype": array.dtype.name, HASH: digests[name]}
+        for name, array in arrays.items()
+    }
     return described
 
 
@@ -227,27 +232,10 @@ def _describe_convention(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _describe_array(name: str, values: NDArray[Any]) -> dict[str, Any]:
-    """Return the members of an array in a manifest, without the hash of its file."""
-    return {"file": f"{name}.npy", "shape": values.shape, "dtype": values.dtype.name}
-
-
-def _write_manifest(folder: Path, members: Mapping[str, Any]) -> None:
-    """Write a folder's manifest: the members given, its schema and version, and its own hash."""
-    manifest = {"schema": SCHEMA, "normcli": __version__, **members}
-    manifest[HASH] = digest_members(manifest)
-    (folder / MANIFEST).write_text(f"{json.dumps(manifest, indent=2, allow_nan=False)}\n", encoding="utf-8")
-
-
 def _digest_file(path: Path) -> str:
     """Return the SHA-256 sum of a file in hexadecimal digits."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, HASH).hexdigest()
-
-
-def _to_json(value: Any) -> Any:
-    """Return a value as JSON reads it back, with lists in place of tuples."""
-    return json.loads(json.dumps(value))
 
 
 def _locate(folder: Path, name: str) -> Path:
@@ -266,13 +254,14 @@ def _choose_tolerance(dtype: np.dtype[Any], scale: float = 1.0) -> Tolerance:
     return choose_tolerance(dtype, max_ulp=ROUNDED_ONCE if is_short_float(dtype) else _LONG_ULP, scale=scale)
 
 
-def _require_whole(folder: Path, files: Mapping[str, Any]) -> None:
-    """Raise `DataError` if files are missing or changed, with the names of all of them."""
+def _require_whole(folder: Path, files: Mapping[str, Any]) -> dict[str, str]:
+    """Return the SHA-256 sums of files; raise `DataError`, which names all, if some are missing or changed."""
     paths = {name: _locate(folder, name) for name in files}
-    missing = [path.name for path in paths.values() if not path.is_file()]
-    there = (name for name, path in paths.items() if path.name not in missing)
-    damaged = [paths[name].name for name in there if _digest_file(paths[name]) != files[name].get("sha256")]
+    digests = {name: _digest_file(path) for name, path in paths.items() if path.is_file()}
+    missing = [path.name for name, path in paths.items() if name not in digests]
+    damaged = [paths[name].name for name, found in digests.items() if found != files[name].get(HASH)]
     wrong = {"missing": missing, "not what was written (sha256)": damaged}
     if missing or damaged:
         faults = "; ".join(f"{', '.join(names)}: {what}" for what, names in wrong.items() if names)
         raise DataError(f"{folder}: {faults}")
+    return digests

@@ -152,26 +152,22 @@ class Manifest:
         self.members = read_object(path)
         schema = self.members.get("schema")
         if schema == _WITHOUT_HASH:
-            norm = shorten(str(self.members.get("norm")))
+            named = shorten(str(self.members.get("norm")))
             raise DataError(
                 f"{path} is of {_WITHOUT_HASH}, which has no hash to hold it against; with the options that it "
-                f"lists, normcli golden {norm} -i {path.parent / INPUT}.npy -o DIR writes a new one"
+                f"lists, normcli golden {named} -i {path.parent / INPUT}.npy -o DIR writes a new one"
             )
         if schema != SCHEMA:
             raise DataError(f"{path} is not the manifest of golden files ({SCHEMA})")
         self.intact = self.members.get(HASH) == digest_members(self.members)
-        self.request = self._read_request()
-        self.files = self._read_files()
-
-    def _read_request(self) -> Request:
-        """Return the request; raise `DataError` if the manifest has no valid norm or options."""
         norm, given = self.members.get("norm"), self.members.get("options")
         if not isinstance(norm, str) or not isinstance(given, dict):
-            raise DataError(f"{self.path} names no norm, or no options")
+            raise DataError(f"{path} names no norm, or no options")
         try:
-            return Request.read(norm, given)
+            self.request = Request.read(norm, given)
         except UsageError as error:
-            raise DataError(f"{self.path}: {error}") from error
+            raise DataError(f"{path}: {error}") from error
+        self.files = self._read_files()
 
     def _read_files(self) -> Mapping[str, Mapping[str, Any]]:
         """Return the member `files`; raise `DataError` if it lacks a file of the norm, or has another one."""
@@ -214,43 +210,31 @@ class Manifest:
             raise DataError("its selection is no object of nan and fill")
         return SelectionRequest(mask, None, selection.get("nan"), selection.get("fill"))
 
-    def require_agreement(self, actual: dict[str, Any], files: Mapping[str, Any]) -> None:
+    def require_agreement(self, derived: dict[str, Any]) -> None:
         """Raise `DataError` if members of this manifest differ from the members that follow from its files.
 
-        Unknown and missing members are refused too. The values of `recipe`, `source` and `sha256` are not
-        tested.
+        Unknown and missing members are refused too. The values of `recipe` and `source` are not tested.
 
         Parameters
         ----------
-        actual : dict of str to JSON value
-            The members `norm`, `options`, `selection` and `convention`, derived anew. If another version of
-            normcli wrote the manifest, its wording of `convention.formula` is copied into this dict, and so
-            counts as equal.
-        files : mapping of str to mapping
-            The name of each file's array → file, shape and dtype, derived anew.
+        derived : dict of str to JSON value
+            The members `norm`, `options`, `selection`, `convention` and `files`, derived anew. If another
+            version of normcli wrote the manifest, its wording of `convention.formula` is copied into this dict,
+            and so counts as equal.
         """
         said = self.members.get("convention")
-        if self.members.get("normcli") != __version__ and isinstance(said, dict):
-            actual["convention"]["formula"] = said.get("formula")  # versions word it differently
-        found = list(self._contradict(actual, files))
+        complete = self.members.get("normcli") == __version__
+        if not complete and isinstance(said, dict):
+            derived["convention"]["formula"] = said.get("formula")  # versions word it differently
+        found = [
+            f"{format_member(name)} is no member of a manifest" for name in self.members if name not in _MEMBERS
+        ]
+        found += [f"{name} is missing" for name in _MEMBERS if name not in {*self.members, "selection"}]
+        for name in ("norm", "options", "selection", "convention", "files"):
+            found += _compare(name, self.members.get(name), derived.get(name), complete=complete)
         if found:
             more = f"; and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
             raise DataError(f"{self.path}: {'; '.join(found[:_MOST_NAMED])}{more}")
-
-    def _contradict(self, actual: Mapping[str, Any], files: Mapping[str, Any]) -> Iterator[str]:
-        """Yield a sentence for each member of this manifest that is unknown, missing, or not as given."""
-        for name in self.members:
-            if name not in _MEMBERS:
-                yield f"{format_member(name)} is no member of a manifest"
-        complete = self.members.get("normcli") == __version__
-        for name in _MEMBERS:
-            if name not in self.members and name != "selection":
-                yield f"{name} is missing"
-        for name in ("norm", "options", "selection", "convention"):
-            yield from _compare(name, self.members.get(name), actual.get(name), complete=complete)
-        for name, described in files.items():
-            said = {member: value for member, value in self.files[name].items() if member != HASH}
-            yield from _compare(f"files.{name}", said, described, complete=complete)
 
     def require_origin(self, problem: Problem) -> None:
         """Raise `DataError` unless the files hold what the manifest's recipe draws.

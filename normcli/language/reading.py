@@ -15,11 +15,14 @@ PLACE = re.compile(r"\{(\d)([!#&@]?)\}")
 """The place of a value in a message: `{0}`.
 
 In a translation, a mark behind the number says how the value is translated: `{0!}` is left as it is (names, or
-a path); `{0&}` is a list of names, of which only the commas are translated; `{0@}` is left as it is, and must
-have no punctuation; `{0#}` has no words (a number).
+a path, but not `_NO_FILE`); `{0&}` is a list of names, of which only the commas are translated; `{0@}` is left
+as it is, and must have no punctuation; `{0#}` has no words (a number).
 """
 
 _STAYS, _WORDLESS, _STAYING_LIST, _STAYING_NAMES = "!", "#", "&", "@"
+
+_NO_FILE = "standard input"
+"""The name that messages give the input if it is no file; it is translated in the place of a name too."""
 
 _UNMARKED = re.compile(r"[^,;:()]*[^,;:().]")
 
@@ -261,7 +264,7 @@ class Reader:
         """
         bare = value.strip()
         if kind == _STAYS or bare in names:
-            return value
+            return self._constant.get(bare, value) if bare == _NO_FILE else value
         if kind == _STAYING_NAMES:
             return value if _UNMARKED.fullmatch(value) else None
         if kind == _STAYING_LIST:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import functools
+import inspect
 from typing import TYPE_CHECKING, Any
 
 from normcli.answers.batches.fitted_statistics import answer_fit
@@ -24,7 +26,7 @@ from normcli.writers.table import format_text, write_html
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import ArrayLike, DTypeLike, NDArray
 
@@ -67,7 +69,6 @@ class Statistics:
 
     def __init__(self, stats: Stats) -> None:
         self._stats = stats
-        self._rounded: Rounded | None = None
 
     # -- what they are of
 
@@ -99,17 +100,16 @@ class Statistics:
     @property
     def plan(self) -> Plan:
         """The norm with its axes, groups, eps and other choices, for one tensor of all samples."""
-        return self._round().plan
+        return self._rounded.plan
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """A line for each kind of degenerate group there is: without values, constant, not finite."""
         return warn(self._stats)
 
-    def _round(self) -> Rounded:
-        if self._rounded is None:
-            self._rounded = round_stats(self._stats)
-        return self._rounded
+    @functools.cached_property
+    def _rounded(self) -> Rounded:
+        return round_stats(self._stats)
 
     def __getattr__(self, name: str) -> NDArray[Any]:
         if name.startswith("_"):
@@ -120,7 +120,7 @@ class Statistics:
         return fields[name]
 
     def _name_fields(self) -> dict[str, NDArray[Any]]:
-        return {_RENAMED.get(name, name): array for name, array in self._round().fields.items()}
+        return {_RENAMED.get(name, name): array for name, array in self._rounded.fields.items()}
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self._name_fields()})
@@ -134,10 +134,10 @@ class Statistics:
         return f"<Statistics: {self.norm} of ({lengths}), {self.samples:,} samples{grouped}>"
 
     def __str__(self) -> str:
-        return format_text(answer_fit(self._stats, self._round()), View())
+        return format_text(answer_fit(self._stats, self._rounded), View())
 
     def _repr_html_(self) -> str:
-        return write_html(answer_fit(self._stats, self._round()), View())
+        return write_html(answer_fit(self._stats, self._rounded), View())
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Statistics):
@@ -151,10 +151,10 @@ class Statistics:
         return mine == theirs
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_stats": self._stats, "_rounded": None}
+        return {"_stats": self._stats}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(copy.deepcopy(state))  # arrays of their own: those of joblib may be read-only
+        self._stats = copy.deepcopy(state["_stats"])  # arrays of its own: those of joblib may be read-only
 
     # -- more data
 
@@ -196,7 +196,7 @@ class Statistics:
         if len(added.subject.by or ()) == len(subject.by or ()):
             added = added._replace(subject=added.subject._replace(by=subject.by))
         self._stats = merge_stats(self._stats, added, "the statistics", "x")
-        self._rounded = None
+        self.__dict__.pop("_rounded", None)
         return self
 
     def __or__(self, other: Statistics) -> Statistics:
@@ -251,8 +251,7 @@ class Statistics:
             If `x` has other groups, lacks a column, or has a row of a group without statistics; if shards are
             missing.
         """
-        options = {name: value for name, value in locals().items() if name not in ("self", "x")}
-        return self._use(x, inverts=False, **options)
+        return self._use(locals(), inverts=False)
 
     def invert(self, y: Any, **options: Any) -> Any:
         """Undo `apply`: return x = (y − beta) / gamma · divisor + mean, each value rounded once.
@@ -260,34 +259,25 @@ class Statistics:
         `options` are the keyword arguments of `apply`, and the errors are the same. A gamma of 0 raises
         `UsageError`: the values that it multiplied are lost.
         """
-        return self._use(y, inverts=True, **options)
+        given = inspect.signature(Statistics.apply).bind(self, y, **options)
+        given.apply_defaults()
+        return self._use(given.arguments, inverts=True)
 
-    def _use(
-        self,
-        x: Any,
-        *,
-        inverts: bool,
-        by: Sequence[Any] | None = None,
-        gamma: ArrayLike | None = None,
-        beta: ArrayLike | None = None,
-        eps: float | None = None,
-        dtype: DTypeLike | None = None,
-        threads: int | None = None,
-        partial: bool = False,
-    ) -> Any:
+    def _use(self, given: Mapping[str, Any], *, inverts: bool) -> Any:
         """Return a tensor normalized with these statistics, or with `inverts` restored from normalized values.
 
-        The other arguments are those of `apply`.
+        `given` has the arguments of `apply`.
         """
-        if not partial:
+        x, by = given["x"], given["by"]
+        if not given["partial"]:
             require_all(self._stats.shards, "use")
-        affine = {"gamma": gamma, "beta": beta}
+        affine = {name: given[name] for name in ("gamma", "beta")}
         loaded = {name: None if a is None else read_numbers(a, name) for name, a in affine.items()}
         if (by is None) != (self._stats.subject.by is None):
             rows = "groups of rows: give" if by is None else "all rows: leave out"
             raise UsageError(f"these statistics are of {rows} by")
-        output = None if dtype is None else name_output_dtype(dtype)
-        use = Use(self._stats, loaded["gamma"], loaded["beta"], eps, output)
+        output = None if given["dtype"] is None else name_output_dtype(given["dtype"])
+        use = Use(self._stats, loaded["gamma"], loaded["beta"], given["eps"], output)
         lazy = find_lazy(x)
         taken = take_columns(x, "x", use.wanted) if lazy is None else lazy.taken
         taken = arrange_axes(taken, self._stats.subject.request.layout)
@@ -295,7 +285,7 @@ class Statistics:
             refuse_groups(by)
             return taken.give(lazy.work.use_statistics(use, taken.values, inverts=inverts))
         tensor = Tensor(taken.values, "x", by=group_rows(by, taken.values))
-        return taken.give(use_stats(use, tensor, None, Effort(threads=threads), inverts=inverts)[0])
+        return taken.give(use_stats(use, tensor, None, Effort(threads=given["threads"]), inverts=inverts)[0])
 
     # -- kept
 
@@ -307,4 +297,4 @@ class Statistics:
         DataError
             If writing fails; a file that was there before is unchanged.
         """
-        write_stats(str(path), self._stats, self._round().fields)
+        write_stats(str(path), self._stats, self._rounded.fields)

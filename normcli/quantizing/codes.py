@@ -2,7 +2,7 @@
 
 A midpoint between two numbers times a divisor is exact in float64, as both have few bits. So an exact value
 lies on the same side of such a product as its own rounding to float64; only where the rounded value equals the
-product, the side is open.
+product, the side is open. A divisor of more bits, such as 1 / scale, may round a quotient to a midpoint.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def round_quotients(
     values : ndarray of float64
         The values, none of them NaN.
     divisor : float or ndarray
-        The positive divisor, with at most 32 bits, so that its product with a midpoint is exact in float64; it
-        broadcasts against the values.
+        The positive divisor, which broadcasts against the values. With at most 32 bits its product with a
+        midpoint is exact in float64, and the result too; with more, of exact midpoints only nearly.
     grid : NumberGrid
     work : Workspace or None
         The memory for the result, which is valid until it is used again; None: new memory.
@@ -67,7 +67,7 @@ def round_quotients(
     np.abs(gap, out=gap)
     gap += gap
     is_midpoint = gap == units
-    if is_midpoint.any():  # perhaps only as the quotient was rounded
+    if is_midpoint.any():  # perhaps only as the quotient was rounded, by a divisor of many bits
         with np.errstate(invalid="ignore"):  # inf · 0, for an infinite divisor, is no midpoint
             rest = np.where(is_midpoint, sizes - quotients * divisor, 0.0)
         moved = np.nextafter(quotients, np.copysign(np.inf, rest))

@@ -21,6 +21,8 @@ from normcli.printable import agree, format_count
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats, Selected
@@ -42,29 +44,6 @@ base_conv_transpose.py and dense.py; Flax linen/linear.py and nnx/nn/linear.py (
 nn/layers/convolution.py, convolution_transpose.py and linear.py. Other frameworks have torch's order."""
 
 
-def find_order(framework: str | None, *, transposed: bool) -> tuple[str, ...]:
-    """Return the order of axes of a framework's weights, such as ("out", "in", "…"); `…` are the kernel's axes.
-
-    None and unknown frameworks have torch's order: ("out", "in", "…"), transposed ("in", "out", "…").
-    """
-    return _KERNELS.get(framework or "", _TORCH)[transposed]
-
-
-def arrange(
-    weight: NDArray[Any], order: tuple[str, ...], *, transposed: bool, back: bool = False
-) -> NDArray[Any]:
-    """Return a weight with its axes moved from `order` to torch's order, or with `back` in reverse.
-
-    A weight of fewer than 2 or more than 5 axes is returned as it is. `order` is the result of `find_order` for
-    the same `transposed`.
-    """
-    if not 2 <= weight.ndim <= _MOST_AXES:
-        return weight
-    places = [order.index(name) for name in _TORCH[transposed][:2]]
-    own = tuple(n if n < order.index("…") else n - len(order) for n in places)
-    return np.moveaxis(weight, *((0, 1), own) if back else (own, (0, 1)))
-
-
 class Layer(NamedTuple):
     """A convolution or a linear layer.
 
@@ -77,18 +56,47 @@ class Layer(NamedTuple):
         An array of the shape (out).
     groups : int
     transposed : bool
+    framework : str or None
+        The framework that the layer is of, whose order of axes `given` has; None and unknown ones: torch.
     """
 
     weight: NDArray[Any]
     bias: NDArray[Any] | None = None
     groups: int = 1
     transposed: bool = False
+    framework: str | None = None
 
     @property
     def channels(self) -> int:
         """The number of output channels."""
         first, second = self.weight.shape[:2]
         return int(second * self.groups if self.transposed else first)
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The framework's order of the weight's axes, such as ("out", "in", "…"); `…` are the kernel's axes."""
+        return _KERNELS.get(self.framework or "", _TORCH)[self.transposed]
+
+    @property
+    def given(self) -> NDArray[Any]:
+        """The weight with its axes in `order`."""
+        return np.ascontiguousarray(self._move_axes(self.weight, back=True))
+
+    def take_weight(self, weight: NDArray[Any]) -> Layer:
+        """Return the layer with another weight, whose axes are in `order`."""
+        return self._replace(weight=self._move_axes(weight))
+
+    def _move_axes(self, weight: NDArray[Any], *, back: bool = False) -> NDArray[Any]:
+        """Return a weight with its axes moved from `order` to torch's, or with `back` in reverse.
+
+        A weight of fewer than 2 or more than 5 axes is returned as it is.
+        """
+        if not 2 <= weight.ndim <= _MOST_AXES:
+            return weight
+        order = self.order
+        places = [order.index(name) for name in _TORCH[self.transposed][:2]]
+        own = tuple(n if n < order.index("…") else n - len(order) for n in places)
+        return np.moveaxis(weight, *((0, 1), own) if back else (own, (0, 1)))
 
 
 class Affine(NamedTuple):
@@ -110,6 +118,12 @@ class Affine(NamedTuple):
     gamma: NDArray[Any] | None = None
     beta: NDArray[Any] | None = None
     eps_mode: EpsMode = EpsMode.INSIDE
+
+    def apply(self, y: Floats) -> Floats:
+        """Return the normalized output of a layer, of the shape (samples, channels, *positions), in float64."""
+        along = (1, -1, *(1,) * (y.ndim - 2))
+        mean, _, _, beta = (array.reshape(along) for array in spread(self, y.shape[1]))
+        return (y - mean) * divide(self, y.shape[1]).reshape(along) + beta
 
 
 def fold(layer: Layer, norm: Affine) -> Layer:
@@ -308,27 +322,31 @@ _ROUNDINGS = 64.0
 """The largest difference that counts as rounding, in roundings of the largest value times √(summands)."""
 
 
-def is_rounding(folded: Layer, proof: tuple[float, float]) -> bool:
-    """Whether the difference in what `prove` returned, (difference, largest output), is within rounding."""
-    largest, size = proof
-    summands = folded.weight.size / max(1, folded.channels)
-    rounding = get_eps(folded.weight.dtype) * max(size, 1.0) * math.sqrt(max(1.0, summands))
-    return largest <= _ROUNDINGS * rounding
+class Proof(NamedTuple):
+    """The outputs of a layer with its norm and of the folded layer, compared on a random batch.
 
-
-def prove(layer: Layer, norm: Affine, folded: Layer, seed: int = 0) -> tuple[float, float]:
-    """Compare layer and norm with the folded layer on a random batch.
-
-    Returns
-    -------
-    tuple of float
-        The largest |difference| of the two outputs, and the largest magnitude of the output of layer and norm.
-        Either may be NaN or infinite if a value is beyond float64.
+    Parameters
+    ----------
+    max_abs, largest : float
+        The largest |difference| of the two outputs, and the largest magnitude of that of layer and norm; NaN or
+        infinite if a value is beyond float64.
+    ok : bool or None
+        Whether the difference is rounding; None if a value is beyond float64.
     """
+
+    max_abs: float
+    largest: float
+    ok: bool | None
+
+
+def prove(layer: Layer, norm: Callable[[Floats], Floats], folded: Layer, seed: int = 0) -> Proof:
+    """Compare a layer and a norm, which takes the layer's output, with the folded layer on a random batch."""
     x = draw_batch(layer, seed)
     with np.errstate(all="ignore"):
-        y = apply(layer, x)
-        along = (1, -1, *(1,) * (y.ndim - 2))
-        mean, _, _, beta = (array.reshape(along) for array in spread(norm, layer.channels))
-        expected = (y - mean) * divide(norm, layer.channels).reshape(along) + beta
-        return float(np.abs(apply(folded, x) - expected).max()), float(np.abs(expected).max())
+        expected = norm(apply(layer, x))
+        largest, size = (float(np.abs(y).max()) for y in (apply(folded, x) - expected, expected))
+    if not (math.isfinite(largest) and math.isfinite(size)):
+        return Proof(largest, size, None)
+    summands = folded.weight.size / max(1, folded.channels)
+    rounding = get_eps(folded.weight.dtype) * max(size, 1.0) * math.sqrt(max(1.0, summands))
+    return Proof(largest, size, largest <= _ROUNDINGS * rounding)

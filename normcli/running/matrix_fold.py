@@ -16,16 +16,19 @@ from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.table import OF_MATRICES
 from normcli.results.calculate import calculate
-from normcli.running.fold import Layer, apply, arrange, draw_batch, require_layer
+from normcli.running.checkpoint_fold import replace_arrays
+from normcli.running.fold import Layer, prove, require_layer
+from normcli.running.norm_pairs import list_names
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats
     from normcli.norms.spec import Iteration
+    from normcli.running.fold import Proof
 
 _AT_REST = ("keras",)
 """The frameworks whose evaluation divides by nothing: Keras 3.15.1 writes the weight back divided, in training
@@ -33,14 +36,18 @@ _AT_REST = ("keras",)
 
 
 class FoldedMatrix(NamedTuple):
-    """A layer before and after its weight was divided by σ, the largest singular value or an estimate of it.
+    """A weight that was divided by σ, the largest singular value or an estimate of it.
 
     Parameters
     ----------
     name : str
         The weight's name.
-    layer, folded : Layer
-        The layer before and after.
+    weight : ndarray
+        The folded weight, of the shape of the weight that was given.
+    bias : ndarray or None
+        The layer's bias.
+    proof : Proof
+        The output of the layer without its bias, divided by σ, against that of the folded layer.
     rows : tuple of int
         The axes of the weight that are the rows of the matrix; the other axes are its columns.
     iteration : Iteration or None
@@ -49,20 +56,18 @@ class FoldedMatrix(NamedTuple):
         The exact σ, rounded once.
     largest : float
         The largest singular value: σ itself without an iteration, otherwise correct to ten digits.
-    weight : ndarray
-        The folded weight, with its axes in the order of the weight that was given.
     has_open_rows : bool
         Whether the weight's shape, u and v do not tell if axis 0 or axis 1 is the rows.
     """
 
     name: str
-    layer: Layer
-    folded: Layer
+    weight: NDArray[Any]
+    bias: NDArray[Any] | None
+    proof: Proof
     rows: tuple[int, ...]
     iteration: Iteration | None
     sigma: float
     largest: float
-    weight: NDArray[Any]
     has_open_rows: bool = False
 
     @property
@@ -70,40 +75,23 @@ class FoldedMatrix(NamedTuple):
         """σ / largest singular value − 1: negative if σ is below it."""
         return self.sigma / self.largest - 1.0
 
-    def prove(self) -> tuple[float, float]:
-        """Run a random batch through both layers without their biases, and compare the outputs.
-
-        Returns
-        -------
-        tuple of float
-            The largest difference between `folded`'s output and `layer`'s output / σ, and the largest magnitude
-            of the latter; NaN or infinite if a value is beyond float64.
-        """
-        x = draw_batch(self.layer)
-        with np.errstate(all="ignore"):
-            bare = self.layer._replace(bias=None), self.folded._replace(bias=None)
-            expected, found = apply(bare[0], x) / self.sigma, apply(bare[1], x)
-            return float(np.abs(found - expected).max()), float(np.abs(expected).max())
-
 
 def divides_in_evaluation(framework: str | None) -> bool:
     """Whether a framework's layer divides its weight by σ in evaluation: False for Keras alone."""
     return framework not in _AT_REST
 
 
-def fold_matrix(layer: Layer, request: Request, order: tuple[str, ...], name: str) -> FoldedMatrix:
-    """Return the layer without spectral normalization: its weight over σ, in the weight's dtype, and its bias.
+def fold_matrix(layer: Layer, request: Request, name: str) -> FoldedMatrix:
+    """Return the weight of a layer without spectral normalization: divided by σ, in the weight's dtype.
 
     Parameters
     ----------
     layer : Layer
-        The layer, its weight with the axes in `order`.
     request : Request
         Rows, iterations, u, v and framework. Rows that are None are the framework's: axis 1 for a transposed
         layer of torch's.
-    order : tuple of str
-        The order of the weight's axes, as `find_order` returns it.
     name : str
+        The weight's name.
 
     Raises
     ------
@@ -117,9 +105,8 @@ def fold_matrix(layer: Layer, request: Request, order: tuple[str, ...], name: st
     As torch 2.13's `remove_spectral_norm`, and `remove_parametrizations` in evaluation: σ = uᵀWv of the vectors
     as they are (nn/utils/spectral_norm.py:101, nn/utils/parametrizations.py:516).
     """
-    weight = layer.weight
-    arranged = layer._replace(weight=arrange(weight, order, transposed=layer.transposed))
-    require_layer(arranged)
+    require_layer(layer)
+    weight = layer.given
     if not np.isfinite(weight).all():
         raise DataError("the weight holds NaN or an infinity")
     if request.rows is None and layer.transposed and request.like in (None, "torch"):
@@ -135,8 +122,9 @@ def fold_matrix(layer: Layer, request: Request, order: tuple[str, ...], name: st
         raise DataError(f"the folded weight is beyond {y.dtype.name}; give the weight in a wider dtype")
     iteration, rows = plan.spec.iteration, plan.spec.rows or ()
     largest = sigma if iteration is None else approximate_largest(lay_matrix(plan, weight))
-    folded = arranged._replace(weight=arrange(y, order, transposed=layer.transposed))
-    return FoldedMatrix(name, arranged, folded, rows, iteration, sigma, largest, y)
+    bare = layer._replace(bias=None)
+    proof = prove(bare, lambda output: output / sigma, bare.take_weight(y))
+    return FoldedMatrix(name, y, layer.bias, proof, rows, iteration, sigma, largest)
 
 
 # -- state dicts
@@ -293,16 +281,41 @@ def fold_state(
             "no layer keeps spectral normalization: that is weight_orig, weight_u, weight_v, or "
             "parametrizations.weight.original, .0._u, .0._v"
         )
-    gone = {name for each in kept.values() for name in (each.u, each.v)}
-    folded, after = [], {}
-    for name, values in arrays.items():
-        if name in kept:
-            with name_subject(name):
-                folded.append(_fold_kept(kept[name], arrays, rows))
-            after[kept[name].name] = folded[-1].weight
-        elif name not in gone:
-            after[name] = values
-    return folded, after
+    folded, made = [], {}
+    for name, each in kept.items():
+        with name_subject(name):
+            folded.append(_fold_kept(each, arrays, rows))
+        made[name] = {each.name: folded[-1].weight}
+    return folded, replace_arrays(arrays, made, {name for each in kept.values() for name in (each.u, each.v)})
+
+
+def describe_state(
+    folded: Sequence[FoldedMatrix], saved: Mapping[str, NDArray[Any]], has_open: Sequence[str]
+) -> Iterator[str]:
+    """Yield notes for the user on the folded weights: what was assumed, and which parametrizations stay.
+
+    Parameters
+    ----------
+    folded : sequence of FoldedMatrix
+    saved : mapping of str to ndarray
+        The state dict after folding.
+    has_open : sequence of str
+        The names of weights whose rows could be axis 0 or axis 1.
+    """
+    if has_open:
+        yield (
+            f"the rows of {list_names(has_open)} could be axis 0 or axis 1: axis 0 is taken, as of all but "
+            "transposed convolutions; --rows 1 takes the other one"
+        )
+    alone = [each.name for each in folded if each.iteration is None]
+    if alone:
+        yield (
+            f"{list_names(alone)} is of one axis and without vectors: taken for one that "
+            "spectral_norm divides by its length"
+        )
+    others = find_parametrized(saved)
+    if others:
+        yield f"other parametrizations stay as they are: {list_names(others)}"
 
 
 def _fold_kept(kept: Kept, arrays: Mapping[str, NDArray[Any]], rows: int) -> FoldedMatrix:
@@ -317,10 +330,9 @@ def _fold_kept(kept: Kept, arrays: Mapping[str, NDArray[Any]], rows: int) -> Fol
     if kept.u:
         vectors = {"u": arrays[kept.u], "v": arrays[kept.v]}
         axis, is_open = find_rows(weight, vectors["u"].reshape(-1), vectors["v"].reshape(-1), rows)
-    order = ("in", "out", "…") if axis else ("out", "in", "…")
     try:
         request = Request.collect(OF_MATRICES, vectors | {"rows": axis})
-        folded = fold_matrix(Layer(matrix, transposed=bool(axis)), request, order, kept.name)
+        folded = fold_matrix(Layer(matrix, transposed=bool(axis)), request, kept.name)
     except UsageError as error:  # u or v does not fit: both are data here
         raise DataError(str(error)) from error
     except DataError as error:

@@ -7,34 +7,46 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.engine.inputs import Inputs
+from normcli.engine.inputs import NO_INPUTS, Inputs
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import UsageError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
+from normcli.numerics.statistics.solution import Given
 from normcli.printable import format_count
 from normcli.results.calculate import calculate
 from normcli.running.average import begin, choose_rule, measure_batch, update
 from normcli.simulate.batch_size import calculate_batch, take_sample
-from normcli.simulate.batches import Change, Population, Quartiles, measure_distance
+from normcli.simulate.batches import NO_CHANGE, Change, Population, Quartiles, measure_distance
+from normcli.teach.side_by_side import depends_on_batch
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import ArrayLike
 
+    from normcli.dtypes import Floats
     from normcli.engine.walk import Effort
     from normcli.norms.conventions import RunningRule
     from normcli.norms.plan import Plan
-    from normcli.results.result import Result
 
 STEPS, BATCH, RUNS = 60, 8, 20
 """The default numbers of steps, of samples in a batch, and of runs with other batches."""
 
 
+class _Whole(NamedTuple):
+    """The watched sample's y by the statistics of the whole population, and these, for each channel."""
+
+    reference: Floats
+    mean: Floats
+    var: Floats
+
+
 class Step(NamedTuple):
     """One step of training: quartiles, over the runs, of distances from results on the whole population.
+
+    From the step at which values are changed on, the population is changed too.
 
     Parameters
     ----------
@@ -160,18 +172,36 @@ def simulate_training(
         raise UsageError(f"since {since} is none of the {format_count(steps, 'step')}")
     change = Change(shift, scale)
     change.require_finite()
-    whole = calculate(plan, values, effort=effort)
+    before = _measure_whole(plan, population, effort)
+    after = before if change == NO_CHANGE else _change_whole(plan, population, before, change)
     advance = population.follow(effort, [batch], runs * steps)
     asked = Training(plan, population, rule, (), batch, runs, seed, change, since)
     rngs = (np.random.default_rng([seed, one]) for one in range(runs))
-    found = [[*_run(asked, steps, whole, rng, advance)] for rng in rngs]
+    wholes = [before if number < since else after for number in range(1, steps + 1)]
+    found = [[*_run(asked, wholes, rng, advance)] for rng in rngs]
     table = np.array(found).transpose(1, 2, 0)  # axes: step, quantity, run
     taken = tuple(Step(number, *map(Quartiles.of, rows)) for number, rows in enumerate(table, 1))
     return asked._replace(steps=taken)
 
 
+def _measure_whole(plan: Plan, population: Population, effort: Effort) -> _Whole:
+    """Return the watched sample's y and the statistics by the whole population."""
+    whole = calculate(plan, population.values, effort=effort)
+    reference = take_sample(whole, population.axis, population.sample)
+    return _Whole(reference, *measure_batch(whole, plan.spec.ddof))
+
+
+def _change_whole(plan: Plan, population: Population, whole: _Whole, change: Change) -> _Whole:
+    """Return the watched sample's y and the statistics by the changed population: scale · x + shift."""
+    with np.errstate(all="ignore"):
+        given = Given(change.scale * whole.mean + change.shift, change.scale**2 * whole.var)
+    inputs = Inputs(given=given) if depends_on_batch(plan) else NO_INPUTS
+    result = calculate_batch(plan, change.apply(population.take([population.sample])), inputs)
+    return _Whole(take_sample(result, population.axis, 0), *given)
+
+
 def _run(
-    asked: Training, steps: int, whole: Result, rng: np.random.Generator, advance: Callable[[int], None]
+    asked: Training, wholes: Sequence[_Whole], rng: np.random.Generator, advance: Callable[[int], None]
 ) -> Iterator[list[float]]:
     """Yield [training, evaluation, mean, var] for each step of one run: distances from the whole population.
 
@@ -182,18 +212,16 @@ def _run(
     ----------
     asked : Training
         The population, rule and numbers of the simulation.
-    steps : int
-    whole : Result
-        The result on the whole population.
+    wholes : sequence of _Whole
+        The results on the whole population, one for each step.
     rng : numpy.random.Generator
         Draws the batches.
     advance : callable
         Takes the number of samples in the batch that is finished.
     """
     population, state = asked.population, begin(asked.plan)
-    axis, (mean, var) = population.axis, measure_batch(whole, asked.plan.spec.ddof)
-    reference = take_sample(whole, axis, population.sample)
-    for number in range(1, steps + 1):
+    axis = population.axis
+    for number, whole in enumerate(wholes, 1):
         batch = population.draw(asked.batch, rng)
         batch = asked.change.apply(batch) if number >= asked.since else batch
         result = calculate_batch(asked.plan, batch)
@@ -201,9 +229,9 @@ def _run(
         running = state.statistics
         evaluated = calculate_batch(asked.plan, batch.take([0], axis), Inputs(given=running))
         outputs = (take_sample(result, axis, 0), take_sample(evaluated, axis, 0))
-        distances = [measure_distance(output, reference) for output in outputs]
+        distances = [measure_distance(output, whole.reference) for output in outputs]
         with np.errstate(all="ignore"):
-            mean_off = float(np.mean(np.abs(running.mean - mean) / np.sqrt(var)))
-            var_off = float(np.mean(np.abs(running.var / var - 1.0)))
+            mean_off = float(np.mean(np.abs(running.mean - whole.mean) / np.sqrt(whole.var)))
+            var_off = float(np.mean(np.abs(running.var / whole.var - 1.0)))
         yield [*distances, mean_off, var_off]
         advance(asked.batch)

@@ -103,10 +103,10 @@ class Restoration(NamedTuple):
                 values = "the input holds values that are not finite"
                 return f"{values}, so the statistics of their groups are not either"
             return "the statistics are not finite"
-        along, statistics = (_format_axes(other, other.grid.kept) or "no axis" for other in (own, plan))
+        along, statistics = (_format_axes(other, other.grid.kept) for other in (own, plan))
         parameters = " and ".join(plan.norm.parameter_names)
         if self.aligned:
-            same = f"statistics and parameters run along the same axes ({along})"
+            same = f"each {along} has statistics and a {parameters} of its own"
             if not plan.grid.kept:
                 same = "there is one group, and one gamma for it"
             back = "is multiplied by what it was divided by"
@@ -115,8 +115,9 @@ class Restoration(NamedTuple):
             return f"{same}: each group {back}; {_explain_rest(self)}"
         if own.grid.group_size == 1 and self.centre is not None and self.recovered:
             effect = "gamma is 0 and beta the value itself, which takes the place of what was normalized"
-            return f"each gamma and beta (along {along}) belongs to one value: {effect}"
-        per = f"statistics run along {statistics}, {parameters} along {along}"
+            return f"each value has a gamma and beta of its own: {effect}"
+        owners = _tell_owner(statistics, "statistics"), _tell_owner(along, f"a {parameters}")
+        per = ", and ".join(owners)
         if self.recovered:
             return f"{per}; on this tensor they agree within the tolerances all the same"
         missed = [axis for axis in plan.grid.kept if axis not in own.grid.kept and plan.grid.shape[axis] > 1]
@@ -234,6 +235,11 @@ def _find_largest(sizes: NDArray[np.float64], start: int) -> tuple[float, int]:
     """Return the largest size, and −(`start` + its index); of two equal sizes, `max` takes the earlier."""
     place = int(sizes.argmax())
     return float(sizes.reshape(-1)[place]), -(start + place)
+
+
+def _tell_owner(axes: str, name: str) -> str:
+    """Return a clause on which indices have statistics or parameters of their own; `axes` may be empty."""
+    return f"each {axes} has {name} of its own" if axes else f"all values share {name}"
 
 
 def _explain_rest(attempt: Restoration) -> str:

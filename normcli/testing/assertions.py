@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -262,13 +263,19 @@ def _fail(plan: Plan, comparisons: Mapping[str, Comparison], report: Document) -
     several = len(comparisons) > 1 or NORMALIZED not in comparisons
     wrong = [
         f"{f'{name}: ' if several else ''}{found.mismatches:,} of {format_count(found.compared, 'value')} "
-        f"{agree(found.mismatches, 'differs', 'differ')}, by up to {found.max_ulp:.4g} ulp of "
-        f"{found.tolerance.dtype.name}"
+        f"{agree(found.mismatches, 'differs', 'differ')}, {_tell_distance(found)}"
         for name, found in comparisons.items()
         if not found.ok
     ]
     text = format_text(report, View(width=_WIDTH))
     raise AssertionError(f"{plan.norm.name}: {'; '.join(wrong)}\n\n{text}\n")
+
+
+def _tell_distance(found: Comparison) -> str:
+    """Return words on the largest distance: `by up to 12.5 ulp of float32`, or `some infinitely far`."""
+    if math.isinf(found.max_ulp):
+        return "some infinitely far"
+    return f"by up to {found.max_ulp:.4g} ulp of {found.tolerance.dtype.name}"
 
 
 def assert_model_matches(

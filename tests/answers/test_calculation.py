@@ -32,7 +32,3 @@ def test_statistics_alone_are_a_line_a_group_without_values(form, normcli):
     assert "normalized" not in ran.out
     assert "input" not in ran.out
     assert "4.75" in ran.out
-
-
-def test_statistics_beside_values_are_a_line_a_value(normcli):
-    assert len(normcli("bn", "--shape", "2,3,4", "-f", "csv", "--show", "stats,y").lines) == 25

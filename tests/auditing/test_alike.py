@@ -47,11 +47,3 @@ def test_what_another_layer_has_otherwise_is_found(asked, other):
     alone = KnownNorms().identify(question, "Norm")
     assert len(asked) == 3
     assert (told.cause, ulp) == (alone[0].cause, alone[1])
-
-
-@pytest.mark.slow
-def test_layers_of_another_class_are_identified_anew(asked):
-    known = KnownNorms()
-    for kind in ("Norm", "OtherNorm"):
-        known.identify(ask(), kind)
-    assert len(asked) == 2

@@ -366,6 +366,32 @@ def test_classes_that_are_not_known_are_said_and_not_judged(tmp_path, norm, prob
     assert (second["ok"], told.ok) == (True, False)
 
 
+class Gated(MyNorm):
+    def forward(self, x, gate):
+        return super().forward(x) * nn.functional.silu(gate)
+
+
+class Added(MyNorm):
+    def forward(self, x, residual):
+        return super().forward(x + residual)
+
+
+@pytest.mark.parametrize(
+    ("norm", "gate", "problem"),
+    [
+        pytest.param(Gated(), -TOKENS, None, id="a gate"),
+        pytest.param(Gated(), -TOKENS[:1], "the module took gate too, which is not recorded", id="a part"),
+        pytest.param(
+            Added(), TOKENS.flip(1), "the module took residual too, which is not recorded", id="other"
+        ),
+    ],
+)
+def test_a_second_tensor_is_a_gate_or_left_out_and_said(tmp_path, norm, gate, problem):
+    also = {Gated: "rms", Added: "rms"}
+    told = judge(norm, lambda model: model(TOKENS, gate), tmp_path, also=also).data()["layers"][0]
+    assert (told["ok"], told["problem"]) == (None if problem else True, problem)
+
+
 def test_a_norm_that_calls_itself_has_a_name_for_each_call(tmp_path):
     class Again(nn.LayerNorm):
         data_format = "channels_last"

@@ -73,3 +73,30 @@ def test_flax(tmp_path, training):
     layers = told.data()["layers"]
     assert [one["name"] for one in layers] == ["BatchNorm_0", "GroupNorm_0", "LayerNorm_0", "RMSNorm_0"]
     assert ("running_mean_after" in layers[0]["parts"]) == training
+
+
+@pytest.mark.parametrize("training", [False, True], ids=["evaluation", "training"])
+def test_keras_layers_with_channels_first(keras, tmp_path, training):
+    layers, path = keras.layers, tmp_path / "dump.safetensors"
+    norms = [layers.BatchNormalization(axis=1), layers.GroupNormalization(2, axis=1)]
+    model = keras.Sequential([layers.Input((4, 6, 8)), *norms])
+    for norm in norms:
+        norm.gamma.assign([1.0, 2.0, 3.0, 4.0])
+    with record(model, path):
+        model(X[:, :4], training=training)
+    assert audit(path).ok
+
+
+@pytest.mark.parametrize(
+    "options", [{"num_groups": None, "group_size": 4}, {"num_groups": 2, "reduction_axes": (-1,)}], ids=str
+)
+def test_groups_of_flax_by_their_size_or_along_given_axes(tmp_path, options):
+    linen = pytest.importorskip("flax.linen")
+    import jax
+
+    model, path = linen.GroupNorm(**options), tmp_path / "dump.safetensors"
+    variables = model.init(jax.random.key(0), X)
+    with record(model, path):
+        model.apply(variables, X)
+    told = audit(path)
+    assert told.ok, str(told)

@@ -41,16 +41,6 @@ def compare(plan, x, y, *, effort=None, **options):
     return checked.comparisons["normalized"]
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-@pytest.mark.parametrize("norm", NORMS)
-def test_our_own_results_are_rounded_once(norm, dtype, x):
-    y = normalize(x.astype(dtype), norm, **options_for(norm, SHAPE)).normalized
-    found = compare(plan_of(norm), x.astype(dtype), y, max_ulp=0.501)
-    assert found.ok
-    assert found.compared == x.size
-    assert [part.value_count for part in found.histogram] == [x.size]
-
-
 @pytest.mark.parametrize("norm", NORMS)
 def test_one_corrupted_value_is_found_with_its_place_and_group(norm, x):
     plan = plan_of(norm)
@@ -62,18 +52,6 @@ def test_one_corrupted_value_is_found_with_its_place_and_group(norm, x):
     if plan.spec.window is None:
         group = int(plan.grid.locate_groups([np.array(i) for i in (2, 3, 1, 4)]))
         assert [(g.group, g.mismatches) for g in found.groups] == [(group, 1)]
-
-
-@pytest.mark.slow
-def test_one_corrupted_value_in_a_million_that_are_not_rounded_once(rng):
-    x = rng.normal(3, 1, size=(1000, 1000)).astype("f4")
-    mean, var = x.mean(1, keepdims=True), x.var(1, keepdims=True)
-    y = (x - mean) / np.sqrt(var + np.float32(1e-5))  # many ulp off near 0, and yet within the tolerance
-    y[123, 456] += np.float32(1e-3)
-    found = compare(plan_of("ln", x.shape), x, y)
-    assert found.mismatches == 1
-    assert found.worst.place == 123 * 1000 + 456
-    assert found.max_ulp > found.worst.ulp
 
 
 @pytest.mark.parametrize("norm", ["bn", "ln", "lrn", "zscore"])
@@ -172,14 +150,8 @@ def test_the_bins_hold_their_upper_bound(ulp, bounds):
 def test_what_is_expected_where_it_is_furthest_in_ulp():
     expected = np.array([1.0, 2.0**-20, 3.0, -(2.0**-30)])
     actual = expected + 2.0**-23
-    whole, parts = (Comparison(choose_tolerance(np.dtype("f4"))) for _ in range(2))
-    whole.compare(actual, expected, 0)
+    parts = Comparison(choose_tolerance(np.dtype("f4")))
     for start in (2, 0, 3, 1):
         parts.compare(actual[start : start + 1], expected[start : start + 1], start)
-    for comparison in (whole, parts):
-        assert (comparison.max_ulp, comparison.max_ulp_expected) == (2.0**30, 2.0**-30)
-        assert comparison.is_near_zero
-        assert build_line("y", comparison).facts[1] == "furthest 1.074e+09 ulp, at an exact value of 9.3e-10"
-    near = Comparison(choose_tolerance(np.dtype("f4")))
-    near.compare(actual[::2], expected[::2], 0)
-    assert not near.is_near_zero
+    assert (parts.max_ulp, parts.max_ulp_expected, parts.is_near_zero) == (2.0**30, 2.0**-30, True)
+    assert build_line("y", parts).facts[1] == "furthest 1.074e+09 ulp, at an exact value of 9.3e-10"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from normcli import backward
-from tests.conftest import save
+from tests.conftest import require_refusal, save
 
 
 @pytest.fixture
@@ -66,9 +66,7 @@ def test_a_wrong_one_is_said_to_be_wrong_and_how(files, normcli):
     ],
 )
 def test_bad_options_are_one_line(options, code, told, files, normcli):
-    ran = call(normcli, files, *options)
-    assert (ran.code, ran.out, len(ran.err.splitlines())) == (code, "", 1)
-    assert told in ran.err
+    require_refusal(call(normcli, files, *options), code, told)
 
 
 def test_norms_without_a_derivative_or_a_gamma(files, normcli):

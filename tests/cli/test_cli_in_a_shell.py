@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import os
-import pty
 import re
 import subprocess
 import sys
@@ -13,6 +11,7 @@ import numpy as np
 import pytest
 
 from tests.marks import costly, sampled, slowly
+from tests.served import run_on_terminal
 
 COMMAND = [sys.executable, "-m", "normcli"]
 
@@ -24,27 +23,13 @@ def start(*arguments, **settings):
 @pytest.fixture
 def on_a_terminal(served):
     """Run on a pseudo terminal of so many columns; return what it shows."""
-    return functools.partial(run_on_a_terminal, served["PATH"])
 
+    def run(*arguments, columns=80, **environment):
+        plain = {k: v for k, v in served.items() if k not in ("NO_COLOR", "TERM", "COLORTERM")}
+        shown = {"TERM": "xterm-256color", "COLUMNS": str(columns)} | environment
+        return run_on_terminal(plain | shown, *arguments)[1]
 
-def run_on_a_terminal(path, *arguments, columns=80, **environment) -> str:
-    pid, terminal = pty.fork()
-    if pid == 0:
-        plain = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "TERM", "COLORTERM")}
-        terminal = {"PATH": path, "TERM": "xterm-256color", "COLUMNS": str(columns)}
-        os.execvpe("normcli", ["normcli", *arguments], plain | terminal | environment)
-    shown = b""
-    while True:
-        try:
-            piece = os.read(terminal, 65536)
-        except OSError:
-            break
-        if not piece:
-            break
-        shown += piece
-    os.waitpid(pid, 0)
-    os.close(terminal)
-    return shown.decode()
+    return run
 
 
 def test_a_reader_that_stops_reading_ends_it_quietly():
@@ -133,11 +118,6 @@ def test_a_hangup_that_is_ignored_stays_so():
     script = f"trap '' HUP; exec {sys.executable} -c \"{shown}\""
     ran = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
     assert ran.stdout.splitlines()[-1] == "SIG_IGN False"
-
-
-def test_a_pipeline(served):
-    line = "normcli generate --shape 2,3,4,4 -o - | normcli bn -i - -o - | normcli ln -i - --print group_count"
-    assert subprocess.run(line, shell=True, capture_output=True, check=True, env=served).stdout == b"24\n"
 
 
 _INTERRUPT = (

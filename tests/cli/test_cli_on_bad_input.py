@@ -13,6 +13,7 @@ import pytest
 
 from normcli import normalize
 from normcli.errors import DataError
+from tests.conftest import require_refusal
 
 USAGE, DATA = 2, 3
 
@@ -41,10 +42,8 @@ def folder(made, here):
 
 
 CASES = [
-    ("bn -i missing.npy", DATA, "missing.npy: there is no such file"),
     ("bn -i cut.npy", DATA, "cut.npy is cut short"),
     ("zscore -i words.csv --columns b", DATA, "'x' is not a number; no chosen column holds"),
-    ("bn -i words.csv", DATA, "words.csv, line 2, column b: 'x' is not a number; --exclude b leaves it out"),
     ("bn -i deep.json", DATA, "deep.json is nested too deeply"),
     ("bn -i folder", DATA, "folder: this is a folder"),
     ("bn -i two.npz", USAGE, "two.npz holds 2 arrays; say which"),
@@ -54,47 +53,34 @@ CASES = [
     ("bn --data [[1,2],[3]]", DATA, "--data is ragged"),
     ("bn", USAGE, "there is no tensor: give --input FILE"),
     ("ln -i x.npy -i y.npy", USAGE, "2 files are given (x.npy, y.npy); one tensor is taken"),
-    ("explain bn x.npy -i y.npy", USAGE, "2 files are given (x.npy, y.npy); one tensor is taken"),
     ("bn -i x.npy --shape 2,3", USAGE, "--input and --shape each name a tensor"),
     ("bn -i x.npy --seed 3", USAGE, "--seed is of a generated tensor"),
     ("ln -i x.npy --axes Q", USAGE, "no axis 'Q' in the layout NCL"),
     ("ln -i x.npy --layout NC", USAGE, "names 2 axes; the tensor has 3"),
-    ("gn -i x.npy --groups 2", USAGE, "groups 2 does not divide the length 3"),
     ("bn -i x.npy --gamma gamma.npy", DATA, "gamma has the shape (5,)"),
-    ("bn -i x.npy --gamma missing.npy", DATA, "missing.npy"),
     ("bn -i x.npy --gamma 1 --affine-seed 1", USAGE, "--affine-seed draws"),
     ("bn --shape 1000000,1000000", DATA, "GiB of memory"),
-    ("bn --shape 2,3 --high x", USAGE, "'x' is not a number"),
     ("ln -i x.npy --at 1,2", USAGE, "'--at'; it is an option of explain, draw ("),
     ("fit ln --shape 3", USAGE, "an option of ln, explain, compare, draw, … ("),
     ("ln --lay NC", USAGE, "Did you mean one of: '--lang'"),
     ("fold sn gan.npz", USAGE, "(gan.npz); a file goes to --conv-weight, --conv-bias, --checkpoint ("),
-    ("bn -i x.npy --p 1", USAGE, "No such option"),
-    ("bn -i x.npy --dtype int8", USAGE, "--dtype"),
     ("bn -i x.npy --show everything", USAGE, "none of input, stats"),
     ("bn -i x.npy --format xml", USAGE, "--format"),
     ("bn -i x.npy --print median", USAGE, "'median' is none of mean, var"),
-    ("bn -i x.npy --print gamma", USAGE, "--print gamma: no gamma was given"),
     ("bn -i x.npy --print mean --format json", USAGE, "--print prints bare numbers"),
     ("bn -i x.npy -o - --print mean", USAGE, "-o - puts the tensor on standard output"),
     ("bn -i x.npy -o nowhere/y.npy", USAGE, "there is no folder nowhere"),
     ("bn -i x.npy -o y.exe", USAGE, "--output y.exe has the suffix .exe; .npy"),
-    ("bn -i x.npy -o y.txt", USAGE, ".parquet, .html, .htm, .svg, .png are known"),
     ("bn -i x.npy -o folder.npy/", USAGE, "folder"),
     ("bn -i x.npy --stats-output s.csv", USAGE, "--stats-output s.csv has the suffix .csv"),
     ("bn -i x.npy -o s.npz --stats-output ./s.npz", USAGE, "one would overwrite the other"),
     ("bn -i " + "a" * 300 + ".npy", DATA, "File name too long"),
-    ("bn -i x.npy --gamma " + "b" * 300, DATA, "--gamma: bbb"),
-    ("bn --shape " + "9" * 400, DATA, "far too many GiB"),
     ("bn --shape " + "9" * 5000, USAGE, "not a list of lengths"),
-    ("bn --shape 9999999999999999999999999,0", DATA, "GiB of memory"),
     ("bn -i x.npy --axes " + "9" * 5000, USAGE, "axis 999999999999999999 is out"),
     ("bn --shape 2 --skip 999999999999999999999999", USAGE, "skip passes over"),
     ("generate", USAGE, "generate needs --shape"),
-    ("generate --shape 2 -o x.exe", USAGE, "the suffix .exe"),
     ("layernrm -i x.npy", USAGE, "did you mean layernorm"),
     ("qqq", USAGE, "the norms are bn, ln"),
-    ("--foo", USAGE, "--foo"),
 ]
 
 
@@ -124,9 +110,7 @@ def test_a_place_that_may_not_be_written_to_is_exit_code_3(line, normcli, folder
     for name in ("s", "t"):
         assert normcli(*f"fit minmax x.npy -o {name}.npz".split()).code == 0
     monkeypatch.setattr("os.access", lambda path, mode: mode != os.W_OK)  # root may write anywhere
-    ran = normcli(*line.split())
-    assert (ran.code, ran.out, ran.err.count("\n")) == (DATA, "", 1)
-    assert "no permission to write there" in ran.err
+    require_refusal(normcli(*line.split()), DATA, "no permission to write there")
 
 
 def test_a_folder_that_cannot_be_made_is_exit_code_3(normcli, folder, monkeypatch):

@@ -54,20 +54,10 @@ def test_every_norm_is_told_with_what_it_is(ask):
     assert told == {name: norm.title for name, norm in NORMS.items()}
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        pytest.param(["lay"], ["layernorm", "layer-norm", "layernormalization"], id="long name"),
-        pytest.param(["ln", "--print", "mean,v"], ["mean,var"], id="second field"),
-        pytest.param(["ln", "--like", "tor"], ["torch"], id="framework"),
-        pytest.param(["ln", "--like=tor"], ["--like=torch"], id="with a sign of equality"),
-        pytest.param(["ln", "--nan", "om"], ["omit"], id="choice"),
-        pytest.param(["help", "layo"], ["layouts"], id="topic"),
-    ],
-)
 @pytest.mark.all_quick
-def test_what_may_stand_there_is_told(ask, words, told):
-    assert [text for _, text, _ in ask(*words)] == told
+@pytest.mark.parametrize(("line", "completed"), [case for case in CASES if case.id != "file"])
+def test_what_may_stand_there_is_told(ask, here, line, completed):
+    assert [text for _, text, _ in ask(*line.split()[1:])] == [completed.split()[-1]]
 
 
 @pytest.mark.parametrize(("line", "told"), [("normcli ln --nan om", "omit"), ("normcli help ", "layouts")])

@@ -23,7 +23,7 @@ from normcli.quantizing.formats import FORMATS as CODES
 from normcli.tensors.formats.file_formats import FORMATS
 from normcli.version import __version__
 from normcli.writers import PICTURES, SUFFIXES, WRITERS
-from tests.conftest import ROOT
+from tests.conftest import ROOT, require_refusal
 
 
 def build(name: str) -> click.Command:
@@ -37,29 +37,16 @@ FAULTS = [*(row.fault for row in OF_KERNELS), *list_faults()]
 OF_NORMS = [(verb, name) for verb in VERBS for name in NORMS if isinstance(build(verb), click.Group)]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_each_command_has_help_with_an_example(name, normcli):
-    ran = normcli(name, "--help")
+@pytest.mark.parametrize("words", [*((name,) for name in NAMES), *OF_NORMS], ids=" ".join)
+def test_each_command_has_help_with_an_example_and_of_each_option(words, normcli):
+    ran = normcli(*words, "--help")
     assert (ran.code, ran.err) == (0, "")
-    assert f"  normcli {name}" in ran.out
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_each_option_has_help(name):
-    for parameter in build(name).params:
-        if isinstance(parameter, click.Argument):
-            continue  # click has no help for these: the command's own speaks of it, in capitals
-        assert isinstance(parameter, click.Option)
-        assert parameter.help, f"{name} {parameter.opts}"
-
-
-@pytest.mark.parametrize(("verb", "name"), OF_NORMS)
-def test_each_command_of_a_verb_has_help_with_an_example(verb, name, normcli):
-    ran = normcli(verb, name, "--help")
-    assert (ran.code, ran.err) == (0, "")
-    assert f"  normcli {verb} {name}" in ran.out
-    command = build(verb).get_command(click.Context(commands), name)
-    assert all(parameter.help for parameter in command.params if isinstance(parameter, click.Option))
+    assert f"  normcli {' '.join(words)}" in ran.out
+    command = build(words[0])
+    if len(words) == 2:
+        command = command.get_command(click.Context(commands), words[1])
+    options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
+    assert [option.opts for option in options if not option.help] == []
 
 
 @pytest.mark.parametrize("name", NORMS)
@@ -129,9 +116,7 @@ def test_help_of_a_command_is_its_own(words, normcli):
 
 @pytest.mark.parametrize("words", [["format"], ["check", "gm"], ["formats", "layouts"], ["bn", "check"]])
 def test_help_on_what_there_is_not(words, normcli):
-    ran = normcli("help", *words)
-    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
-    assert repr(words[-1]) in ran.err
+    require_refusal(normcli("help", *words), 2, repr(words[-1]))
 
 
 @pytest.mark.parametrize("arguments", [[], ["--help"], ["-h"]])
@@ -180,11 +165,3 @@ def test_every_verb_that_is_asked_of_a_norm_takes_or_refuses_a_selection_and_eva
             command = build(verb).get_command(click.Context(commands), "bn")
             has = {option for parameter in command.params for option in parameter.opts}
             assert {"--mask", "--lengths", "--nan", "--fill", "--eval", "--running-mean"} <= has, verb
-
-
-@pytest.mark.parametrize("norm", ["bn", "zscore", "minmax", "robust"])
-def test_fit_and_the_norms_say_of_each_other_what_each_is_for(norm, normcli):
-    told = " ".join(normcli(norm, "--help").out.split())
-    assert "normcli fit keeps those of one or many files, and normcli apply normalizes others with them" in told
-    told = " ".join(normcli("fit", norm, "--help").out.split())
-    assert "normcli NORM normalizes one tensor with its own, and keeps none" in told

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.conftest import require_refusal
+
 P = "x,y\n1,100\n3,102\n"
 Q = "y,x\n200,1\n202,3\n"
 PEOPLE = 'name,height,"weight, kg",note\nann, 160 ,50.5,"a ""b"""\n"bob\nlee",NA,80,\ncid,180,95.5,-\n'
-NUMBERS = [[160, 50.5], [np.nan, 80], [180, 95.5]]
 
 
 @pytest.fixture
@@ -59,10 +56,6 @@ class TestFittedByName:
         assert ran.lines == ["2.0", "101.0"]
         assert ran.err == f"normcli: {name}: its columns have no names: they are taken to be x, y\n"
 
-    def test_names_behind_a_file_without_are_told_of(self, normcli):
-        ran = normcli("fit", "zscore", "bare.csv", "q.csv", "--print", "mean")
-        assert "q.csv: the first file names no columns: those of this one are taken in its order" in ran.err
-
     def test_merging_what_has_no_names_is_told_of(self, normcli):
         normcli("fit", "zscore", "p.csv", "-o", "p.npz")
         normcli("fit", "zscore", "bare.csv", "-o", "bare.npz")
@@ -75,10 +68,6 @@ class TestFittedByName:
         ran = normcli("fit", "zscore", "p.csv", "p.csv", "--print", "count")
         assert ran.err == "normcli: p.csv: it is given 2 times, and counts as often\n"
         assert ran.lines == ["4", "4"]
-
-    def test_quartiles_are_by_name_too(self, normcli):
-        stats = normcli("fit", "robust", "p.csv", "q.csv", "-f", "json").json["stats"]
-        assert stats["median"] == [2, 151]
 
 
 class TestNames:
@@ -100,53 +89,6 @@ class TestNames:
         out = normcli("fit", "zscore", "p.csv", "--emit", framework).out
         assert "x" in out.split("mean")[-1]
         assert "columns" in out or "feature_names_in_ = np.array(['x', 'y'], dtype=object)" in out
-
-
-class TestChosenColumns:
-    @pytest.mark.parametrize(
-        ("option", "columns"),
-        [("--columns", 'height,"weight, kg"'), ("--columns", "2,1"), ("--exclude", "name,note"), ("--exclude", "0,3")],
-    )  # fmt: skip
-    def test_the_others_pass_through_cell_by_cell(self, option, columns, normcli):
-        expected = 'name,height,"weight, kg",note\nann,-1.0,{},"a ""b"""\n"bob\nlee",NA,{},\ncid,1.0,{},-\n'
-        ran = normcli("zscore", "-i", "people.csv", "--nan", "omit", option, columns, "-o", "-", "-f", "csv")
-        weights = [line.split(",")[2] for line in ran.lines if line[:3] in ("ann", "lee", "cid")]
-        assert ran.out == expected.format(*weights)
-
-    def test_a_column_of_text_is_named_with_its_remedy(self, normcli):
-        ran = normcli("zscore", "-i", "people.csv")
-        assert (ran.code, ran.raw) == (3, b"")
-        assert ran.err == (
-            "normcli: people.csv, line 2, column name: 'ann' is not a number; --exclude name,note leaves them out\n"
-        )
-
-    @pytest.mark.parametrize(
-        ("options", "message"),
-        [
-            ("--columns tall", "has no column 'tall'; it has name, height, weight, kg, note"),
-            ("--columns name-note", "it has name, height, weight, kg, note; ranges are of numbers, from 0"),
-            ("--columns 9", "has the columns 0 to 3"),
-            ("--columns height --exclude name", "give one of them"),
-            ("--exclude 0-3", "no column is left"),
-        ],
-    )
-    def test_what_cannot_be_chosen(self, options, message, normcli):
-        ran = normcli("zscore", "-i", "people.csv", *options.split())
-        assert (ran.code, ran.raw) == (2, b"")
-        assert message in ran.err
-
-
-class TestDialects:
-    def test_a_table_of_semicolons_and_commas_stays_one(self, normcli):
-        Path("d.csv").write_text("n;x;y\na;1,5;1.000\nb;2,5;x\n")
-        assert read_lines(normcli("zscore", "-i", "d.csv", "--decimal", ",", "--columns", "x", "-o", "-", "-f", "csv")) == [
-            "n;x;y", "a;-1,0;1.000", "b;1,0;x",
-        ]  # fmt: skip
-
-    def test_rows_of_empty_cells_stay(self, normcli):
-        Path("d.csv").write_text("x,y\n1,2\n,\n3,4\n")
-        ran = normcli("zscore", "-i", "d.csv", "--nan", "omit", "-o", "-", "-f", "csv")
-        assert ran.lines == ["x,y", "-1.0,-1.0", ",", "1.0,1.0"]
 
 
 TABLES = {
@@ -173,13 +115,26 @@ class TestFilters:
             ("zscore -i p.csv -o - -f table", "-o - writes the tensor: --format npy, csv, tsv, json"),
             ("zscore -i p.csv -f npy", "--format npy is of tensors: -o - writes one"),
             ("bn --shape 2,3,4 -o - -f csv", "it holds rows of columns"),
+            ('zscore -i p.csv --columns "x', "is no list of names"),
             ("bn --shape 2,3,4 -o y.tsv", ".npy, .npz, .json, .jsonl, .safetensors hold it"),
         ],
     )
     def test_what_is_refused(self, line, message, normcli):
-        ran = normcli(*line.split())
-        assert (ran.code, ran.raw) == (2, b"")
-        assert message in ran.err
+        require_refusal(normcli(*line.split()), 2, message)
+
+    @pytest.mark.all_quick
+    @pytest.mark.parametrize(
+        ("text", "options", "printed"),
+        [
+            ("x,y\n1,NA\n3,4\n,6\n", "--nan omit -f json", '[\n{"x": -1.0, "y": null},'),
+            ("ann,1\nbob,3\n", "--exclude 0 -f json", '[\n{"0": "ann", "1": -1.0},'),
+            ('a,b\n"1,5",x\n"2,5",y\n', "--decimal , --columns a -f csv", 'a,b\n"-1,0",x\n"1,0",y\n'),
+        ],
+        ids=["missing", "without names", "commas"],
+    )
+    def test_cells_are_written_as_the_format_has_them(self, text, options, printed, normcli):
+        ran = normcli("zscore", "-i", "-", *options.split(), "-o", "-", stdin=text.encode())
+        assert (ran.code, ran.out[: len(printed)]) == (0, printed)
 
     def test_columns_that_a_format_cannot_hold_are_told_of(self, normcli):
         asked = ("zscore", "-i", "people.csv", "--columns", "2", "-o", "y.npy")
@@ -189,19 +144,12 @@ class TestFilters:
         )
         assert np.load("y.npy").shape == (3, 1)
 
-    def test_columns_without_names_are_numbered_in_json(self, normcli):
-        Path("d.csv").write_text("ann,1\nbob,3\n")
-        ran = normcli("zscore", "-i", "d.csv", "--exclude", "0", "-o", "-", "-f", "json")
-        assert ran.json == [{"0": "ann", "1": -1.0}, {"0": "bob", "1": 1.0}]
-        again = normcli("zscore", "-i", "-", "--exclude", "0", "--print", "mean", stdin=ran.raw)
-        assert again.lines == ["0.0"]
-
     def test_nothing_that_no_terminal_shows_goes_to_one(self, normcli, monkeypatch):
         monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
         for line in ("bn --shape 2,3 -o -", "zscore -i p.csv -o - -f npy"):
-            ran = normcli(*line.split())
-            assert (ran.code, ran.raw) == (2, b"")
-            assert "no terminal shows; --format csv, tsv, json, jsonl are text" in ran.err
+            require_refusal(
+                normcli(*line.split()), 2, "no terminal shows; --format csv, tsv, json, jsonl are text"
+            )
         assert normcli("zscore", "-i", "p.csv", "-o", "-").code == 0
 
     def test_generate_and_apply_are_filters_too(self, normcli):
@@ -228,17 +176,11 @@ class TestParametersByName:
 
     def test_some_other_names_are_an_error(self, normcli):
         Path("g.csv").write_text("x,z\n1,2\n")
-        ran = normcli("bn", "-i", "p.csv", "--gamma", "g.csv")
-        assert (ran.code, ran.raw) == (3, b"")
-        assert "--gamma: g.csv has other columns than x, y: there is no y; there is also z" in ran.err
-
-    def test_masks_and_running_statistics_too(self, normcli):
-        Path("m.csv").write_text("y,x\n0,1\n1,1\n")
-        ran = normcli("zscore", "-i", "p.csv", "--mask", "m.csv", "--print", "count")
-        assert ran.lines == ["2", "1"]
-        Path("r.csv").write_text("y,x\n100,1\n")
-        line = "bn -i p.csv --eval --running-mean r.csv --running-var 1 --eps 0 -o - -f csv"
-        assert normcli(*line.split()).lines == ["x,y", "0.0,0.0", "2.0,2.0"]
+        require_refusal(
+            normcli("bn", "-i", "p.csv", "--gamma", "g.csv"),
+            3,
+            "--gamma: g.csv has other columns than x, y: there is no y; there is also z",
+        )
 
 
 class TestSeveralFiles:
@@ -247,45 +189,16 @@ class TestSeveralFiles:
         Path("in").mkdir()
         Path("in/a.csv").write_text(P)
         Path("in/b.csv").write_text("x,z\n1,2\n")
-        ran = normcli("apply", "p.npz", "in/a.csv", "in/b.csv", "-o", "in/")
-        assert (ran.code, ran.raw) == (3, b"")
-        assert "there is no y; there is also z; --columns x takes that alone" in ran.err
+        require_refusal(
+            normcli("apply", "p.npz", "in/a.csv", "in/b.csv", "-o", "in/"),
+            3,
+            "there is no y; there is also z; --columns x takes that alone",
+        )
         assert Path("in/a.csv").read_text() == P
-
-    def test_a_format_is_of_standard_output(self, normcli):
-        normcli("fit", "zscore", "p.csv", "-o", "p.npz")
-        ran = normcli("apply", "p.npz", "p.csv", "-o", "y.csv", "-f", "json")
-        assert (ran.code, ran.raw) == (2, b"")
-        assert "-o -" in ran.err
 
     def test_statistics_without_names_are_told_of(self, normcli):
         normcli("fit", "zscore", "bare.csv", "-o", "s.npz")
         assert "the statistics name no columns" in normcli("apply", "s.npz", "q.csv", "-o", "y.csv").err
-
-    @pytest.mark.parametrize("norm", ["zscore", "minmax", "robust"])
-    def test_some_columns_of_the_statistics_are_used_alone(self, normcli, norm):
-        Path("both.csv").write_text("a,b\n1,10\n2,30\n5,40\n")
-        Path("one.csv").write_text("b\n10\n40\n")
-        normcli("fit", norm, "both.csv", "-o", "s.npz")
-        assert normcli("apply", "s.npz", "one.csv", "--columns", "b", "-o", "y.csv").code == 0
-        whole = normcli("apply", "s.npz", "both.csv", "-o", "-", "-f", "csv").lines
-        expected = [whole[line].split(",")[1] for line in (0, 1, 3)]
-        assert Path("y.csv").read_text().splitlines() == expected
-        assert normcli("invert", "s.npz", "y.csv", "--columns", "b", "-o", "x.csv").code == 0
-        assert np.loadtxt("x.csv", skiprows=1) == pytest.approx([10.0, 40.0], rel=1e-15)
-
-
-class TestMissingValues:
-    @pytest.mark.parametrize("word", ["NA", "", "-", "NaN", "null", '""'])
-    def test_they_stay_as_they_stood(self, word, normcli):
-        Path("m.csv").write_text(f"n,x,y\na,1,{word}\nb,3,4\nc,,6\n")
-        ran = normcli("zscore", "-i", "m.csv", "--exclude", "n", "--nan", "omit", "-o", "-", "-f", "csv")
-        assert ran.lines == ["n,x,y", f"a,-1.0,{word}", "b,1.0,-1.0", "c,,1.0"]
-
-    def test_in_json_they_are_null(self, normcli):
-        Path("m.csv").write_text("x,y\n1,NA\n3,4\n,6\n")
-        ran = normcli("zscore", "-i", "m.csv", "--nan", "omit", "-o", "-", "-f", "json")
-        assert ran.json == [{"x": -1.0, "y": None}, {"x": 1.0, "y": -1.0}, {"x": None, "y": 1.0}]
 
 
 class TestDoubts:
@@ -298,27 +211,8 @@ class TestDoubts:
         ran = normcli("fit", "zscore", "w.csv", "--columns", "2019,2020", "--header", "yes", "--print", "mean")
         assert (ran.lines, ran.err) == (["2.25", "3.5"], "")
         assert normcli("fit", "zscore", "w.csv", "--columns", "1,2", "--header", "no", "-q").err == ""
-
-    def test_names_that_read_as_data_are_told_of(self, normcli):
-        Path("y.csv").write_text("2019,2020\n1,2\n3,4\n")
-        ran = normcli("zscore", "-i", "y.csv", "--header", "yes", "-o", "z.csv")
+        ran = normcli("zscore", "-i", "w.csv", "--columns", "2019,2020", "--header", "yes", "-o", "z.csv")
         assert "--header yes reads what is written" in ran.err
-
-    def test_numbers_with_commas_between_commas_are_quoted(self, normcli):
-        Path("c.csv").write_text('a,b\n"1,5",x\n"2,5",y\n')
-        ran = normcli("zscore", "-i", "c.csv", "--decimal", ",", "--columns", "a", "-o", "-", "-f", "csv")
-        assert ran.lines == ["a,b", '"-1,0",x', '"1,0",y']
-
-    def test_equal_names_are_no_records(self, normcli):
-        Path("d.csv").write_text("a,a\n1,2\n3,4\n")
-        ran = normcli("zscore", "-i", "d.csv", "-o", "-", "-f", "jsonl")
-        assert (ran.code, ran.raw) == (2, b"")
-        assert "two columns called 'a'" in ran.err
-
-    def test_spaces_in_quotes_are_of_the_name(self, normcli):
-        Path("s.jsonl").write_text('{"x ": 1, "b": 2}\n{"x ": 3, "b": 4}\n')
-        assert normcli("zscore", "-i", "s.jsonl", "-o", "s.csv").code == 0
-        assert normcli("zscore", "-i", "s.csv", "-f", "json").json["columns"] == ["x ", "b"]
 
     @pytest.mark.parametrize(
         ("source", "option"),
@@ -327,14 +221,7 @@ class TestDoubts:
     )  # fmt: skip
     def test_what_is_of_tables_is_refused_elsewhere(self, source, option, normcli):
         Path("r.json").write_text('[{"x": 1}, {"x": 2}]')
-        ran = normcli("zscore", *source.split(), *option.split())
-        assert (ran.code, ran.raw) == (2, b"")
-        assert option.split()[0] in ran.err
-
-    @pytest.mark.parametrize("text", ["x\ny", "x\ry", '"x', "a,,b"])
-    def test_odd_lists_of_columns_are_refused(self, text, normcli):
-        ran = normcli("zscore", "-i", "p.csv", "--columns", text)
-        assert (ran.code, ran.raw) == (2, b"")
+        require_refusal(normcli("zscore", *source.split(), *option.split()), 2, option.split()[0])
 
     def test_columns_are_taken_in_the_order_that_is_asked_for(self, normcli):
         assert normcli("zscore", "-i", "p.csv", "--columns", "y,x", "--print", "mean").lines == ["101.0", "2.0"]
@@ -369,41 +256,10 @@ class TestStatesByName:
     def test_other_names_are_refused(self, options, normcli):
         normcli("bn", "-i", "p.csv", "--state", "s.npz", "-q")
         before = Path("s.npz").read_bytes()
-        ran = normcli("bn", "-i", "z.csv", "--state", "s.npz", *options)
-        assert (ran.code, ran.raw) == (3, b"")
-        assert "z.csv has other columns than x, y" in ran.err
-        assert Path("s.npz").read_bytes() == before
-
-    def test_what_has_no_names_is_taken_with_a_note(self, normcli):
-        normcli("bn", "-i", "p.csv", "--state", "s.npz", "-q")
-        assert "taken to be x, y" in normcli("bn", "-i", "bare.csv", "--state", "s.npz").err
-
-
-def run_shell(line: str) -> str:
-    """Run a line with this Python's normcli; return what it prints if nothing of it fails or complains."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    command = ["bash", "-o", "pipefail", "-c", line]
-    ran = subprocess.run(command, capture_output=True, check=False, text=True, env=os.environ | {"PATH": path})
-    assert (ran.returncode, ran.stderr) == (0, "")
-    return ran.stdout
-
-
-@pytest.mark.skipif(shutil.which("mlr") is None, reason="needs Miller")
-class TestAmongMiller:
-    def test_json_lines_in_and_csv_out(self):
-        Path("f.csv").write_text("n,x,y\nann,1,100\nbob,3,102\n")
-        line = "mlr --icsv --ojsonl cat f.csv | normcli zscore -i - --exclude n -o - -f csv | mlr --icsv --ojson cat"
-        assert json.loads(run_shell(line)) == [{"n": "ann", "x": -1, "y": -1}, {"n": "bob", "x": 1, "y": 1}]
-
-
-@pytest.mark.skipif(shutil.which("jq") is None, reason="needs jq")
-class TestAmongJq:
-    def test_records_in_and_out(self):
-        line = (
-            """jq -nc '{n: "ann", x: 1}, {n: "bob", x: 3}' | normcli zscore -i - --columns x -o - -f jsonl """
-            """| jq -r 'select(.x > 0).n'"""
+        require_refusal(
+            normcli("bn", "-i", "z.csv", "--state", "s.npz", *options), 3, "z.csv has other columns than x, y"
         )
-        assert run_shell(line) == "bob\n"
+        assert Path("s.npz").read_bytes() == before
 
 
 class TestStream:
@@ -431,29 +287,17 @@ class TestStream:
         normcli("zscore", "-i", "t.csv", "--columns", "x", "-o", "t.parquet")
         assert normcli("zscore", "-i", "t.parquet", "--columns", "x", "-o", "-").raw.startswith(b"PAR1")
 
-    def test_a_format_that_is_asked_for_counts(self, normcli):
-        ran = normcli("zscore", "-i", "t.csv", "--columns", "x", "-o", "-", "-f", "npy")
-        assert ran.raw.startswith(b"\x93NUMPY")
-
-
-def test_separators_of_thousands_are_said(normcli, here):
-    Path("t.csv").write_text('n,x\na,"1,234"\nb,"2,000"\nc,"900"\n')
-    ran = normcli("zscore", "-i", "t.csv", "--columns", "x", "--print", "mean")
-    assert ran.out == "1378.0\n"
-    assert ran.err == (
-        "normcli: t.csv: 1,234 is read as 1234: every number agrees with --thousands ,; "
-        "with --decimal , it is 1.234\n"
-    )
-
 
 @pytest.mark.parametrize(
     ("given", "other"), [(("--thousands", "."), ","), (("--decimal", ",", "--thousands", ","), ".")]
 )
 def test_a_separator_of_thousands_is_no_decimal_point(normcli, here, given, other):
     Path("t.csv").write_text("a;b\n1.234;5\n4.567;4\n")
-    ran = normcli("zscore", "-i", "t.csv", *given, "--print", "mean")
-    assert (ran.code, ran.out) == (2, "")
-    assert f"is the decimal point as well; give --decimal {other} beside it" in ran.err
+    require_refusal(
+        normcli("zscore", "-i", "t.csv", *given, "--print", "mean"),
+        2,
+        f"is the decimal point as well; give --decimal {other} beside it",
+    )
 
 
 def test_norms_name_the_presets_with_what_they_are_asked_by_and_their_source(normcli):

@@ -39,8 +39,3 @@ def test_help_lists_symptoms_with_their_commands(normcli):
     assert [row.thread for row in RECIPES if row.thread not in printed.split()] == []
     joined = "".join(printed.split())  # wherever a line is wrapped
     assert [row.command for row in RECIPES if "".join(row.command.split()) not in joined] == []
-
-
-def test_symptoms_are_told_in_chinese(normcli):
-    ran = normcli("--lang", "zh", "help", "symptoms")
-    assert "导出后滑动方差不同" in ran.out

@@ -86,14 +86,6 @@ def test_nothing_is_calculated_before_it_is_asked_for(array, x):
     assert len(reads) == 4
 
 
-def test_nan_does_what_was_told(array):
-    x = np.array([[1.0, np.nan], [3.0, 4.0]])
-    lazy = array.from_array(x, chunks=(1, 1))
-    assert normcli.fit(lazy, "zscore", nan="omit").mean.tolist() == [2.0, 4.0]
-    with pytest.raises(DataError, match="x: 1 value is NaN"):
-        normcli.fit(lazy, "zscore", nan="raise")
-
-
 def test_what_needs_the_whole_array_is_refused(array, x):
     lazy = array.from_array(x)
     with pytest.raises(UsageError, match="mask is of arrays in memory"):
@@ -109,13 +101,6 @@ def test_what_is_no_array_of_real_numbers_of_a_known_shape_is_refused(call, arra
     lazy = array.from_array(np.arange(6.0))
     with pytest.raises(DataError, match="chunks of unknown lengths"):
         call(lazy[lazy > 2], "zscore")
-
-
-def test_a_result_says_what_it_is(array, x):
-    result = normcli.normalize(array.from_array(np.ones((4, 3))), "bn")
-    assert repr(result) == "<LazyResult: bn of (4, 3)>"
-    assert result.check == ()
-    assert "constant" in result.warnings[0]
 
 
 def test_xarray_on_dask_stays_lazy_and_keeps_its_axes(array, x):

@@ -11,9 +11,10 @@ from normcli import normalize
 from normcli.algorithms.moment_formulas import RowMoments
 from normcli.algorithms.row_computation import parse_computation
 from normcli.algorithms.row_formula import RowFormula
-from normcli.checking.ulp import choose_tolerance, measure_distance
-from normcli.doctor.doctor import compare_rows, examine, find_lost, locate_overflow, require_summed_statistics
+from normcli.checking.ulp import measure_distance
+from normcli.doctor.doctor import examine, find_lost, locate_overflow, require_summed_statistics
 from normcli.dtypes import find_type
+from normcli.engine.inputs import Inputs
 from normcli.engine.walk import Effort
 from normcli.errors import UsageError
 from normcli.norms.plan import make_plan
@@ -50,17 +51,7 @@ def calculate_one_by_one(row, dtype, eps=1e-5):
     return variance, [one(one(one(value) - mean) * inverse) for value in row]
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
-def test_one_pass_is_that_of_a_loop(dtype):
-    x = draw().astype(np.float16)
-    with np.errstate(all="ignore"):
-        rows = [calculate_one_by_one(row, dtype) for row in x]
-        expected = np.array([[float(value) for value in row] for _, row in rows]).astype(np.float16)
-    found = parse_computation(f"one-pass:{dtype}").run(x, RowFormula.of(plan_norm("ln", x)), HALF)
-    np.testing.assert_array_equal(found, expected)
-
-
-@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 def test_distances_and_lost_variances_are_counted(dtype):
     x = draw()
     found = examine(pose(plan_norm("ln", x, dtype="float16"), x))
@@ -70,25 +61,13 @@ def test_distances_and_lost_variances_are_counted(dtype):
         rows = [calculate_one_by_one(row, dtype) for row in half]
         actual = np.array([[float(v) for v in row] for _, row in rows]).astype(np.float16)
     expected = normalize(half, "ln", dtype="float64").normalized
-    ulp = measure_distance(actual.astype(np.float64), expected, HALF)[1]
+    error, ulp = measure_distance(actual.astype(np.float64), expected, HALF)
+    assert finding.distances.mismatches == np.count_nonzero(~(error <= 1e-5 + 1e-3 * np.abs(expected)))
     assert finding.distances.ulp.largest == ulp.max()
     assert math.isclose(finding.distances.ulp.median, float(np.median(ulp)), rel_tol=0.2)
     assert finding.negative.count == sum(bool(variance < 0) for variance, _ in rows)
     assert finding.distances.excess.place == 2
     assert not finding.is_safe
-
-
-def test_a_safe_algorithm_is_within_the_tolerance_and_the_cheapest_is_named():
-    x = draw()
-    found = examine(pose(plan_norm("ln", x, dtype="float16"), x))
-    cheapest = found.cheapest
-    y = cheapest.computation.run(x.astype(HALF), RowFormula.of(found.plan), HALF)
-    expected = normalize(x.astype(HALF), "ln", dtype="float64").normalized
-    np.testing.assert_allclose(y.astype(np.float64), expected, rtol=1e-3, atol=1e-5)
-    before = found.usual[: found.usual.index(cheapest)]
-    assert before
-    assert not any(finding.is_safe for finding in before)
-    assert found.worst_group[0] == 2
 
 
 @pytest.mark.parametrize("norm", ["ln", "rms", "l2"])
@@ -113,18 +92,12 @@ def test_nothing_depends_on_how_the_tensor_is_cut(block, threads, monkeypatch):
     gamma = np.linspace(0.5, 2.0, 40, dtype=np.float32)
     plan = plan_norm("ln", x, dtype="float16")
     whole, cut = (
-        examine(pose(plan, x, _give(gamma))._replace(effort=effort))
+        examine(pose(plan, x, Inputs(gamma=gamma))._replace(effort=effort))
         for effort in (Effort(1), Effort(threads, block=block))
     )
     assert summarize(cut) == summarize(whole)
     names = [finding.computation.name for finding in whole.findings]
     assert "two-pass:float32:before-gamma" in names
-
-
-def _give(gamma):
-    from normcli.engine.inputs import Inputs
-
-    return Inputs(gamma=gamma)
 
 
 def summarize(found):
@@ -154,22 +127,17 @@ CENTRES = RowFormula.of(plan_norm("ln", draw()))
 
 
 @pytest.mark.parametrize(
-    ("name", "place"),
+    ("name", "values", "place"),
     [
-        pytest.param("two-pass:float16", 21, id="a sum"),
-        pytest.param("tree:float16", None, id="a sum in no order"),
-        pytest.param("two-pass:float32", None, id="none"),
+        pytest.param("two-pass:float16", [3000.0] * 64, 21, id="a sum"),  # 22 of them are beyond 65504
+        pytest.param("tree:float16", [3000.0] * 64, None, id="a sum in no order"),
+        pytest.param("two-pass:float32", [3000.0] * 64, None, id="none"),
+        pytest.param("one-pass:float16", [1.0, 2.0, 300.0, 1.0], 2, id="a square"),
     ],
 )
-def test_where_a_sum_overflows_is_said(name, place):
-    row = np.full((1, 64), 3000.0, np.float16)  # 22 of them are beyond 65504
+def test_where_a_sum_overflows_is_said(name, values, place):
     accumulation = parse_computation(name).accumulation
-    assert locate_overflow(accumulation, accumulation.widen(row), CENTRES) == place
-
-
-def test_squares_that_overflow_are_located():
-    row = np.array([[1.0, 2.0, 300.0, 1.0]], np.float16)
-    assert locate_overflow(parse_computation("one-pass:float16").accumulation, row, CENTRES) == 2
+    assert locate_overflow(accumulation, accumulation.widen(np.array([values], np.float16)), CENTRES) == place
 
 
 def test_values_beyond_the_dtype_make_nothing_safe():
@@ -193,40 +161,24 @@ def test_unknown_names_are_refused_with_what_is_similar(text, words):
         parse_computation(text)
 
 
-@pytest.mark.slow
 def test_values_that_do_not_count_are_as_if_they_were_not_there():
-    """Groups of 5 and of 3 values, between which lie an infinity, a NaN and what would overflow."""
+    """Groups of 5, 3 and no values, between which lie an infinity, a NaN and what would overflow."""
     x = np.array([[1.0, 2, 3, 4, 6], [300, 301, 302, 0, 0]], np.float16)
-    holey = np.full((2, 8), np.inf, np.float16)
-    mask = np.zeros((2, 8), bool)
+    holey = np.full((3, 8), np.inf, np.float16)
+    mask = np.zeros((3, 8), bool)
     holey[0, 1:6], mask[0, 1:6] = x[0], True
     holey[1, [0, 3, 7]], mask[1, [0, 3, 7]] = x[1, :3], True
     holey[1, 5], mask[1, 5] = np.nan, True
-    asked = read_arguments(holey, "ln", {"mask": mask, "nan": "omit", "gamma": np.arange(1.0, 9.0)})
-    found = examine(asked, 1.0)
+    found = examine(
+        read_arguments(holey, "ln", {"mask": mask, "nan": "omit", "gamma": np.arange(1.0, 9.0)}), 1.0
+    )
     parts = [(x[:1], np.arange(2.0, 7.0)), (x[1:, :3], np.array([1.0, 4.0, 8.0]))]
-    alone = [
-        examine(asked, 1.0)
-        for values, gamma in parts
-        for asked in [read_arguments(values, "ln", {"gamma": gamma})]
-    ]
-    assert (found.judged, found.beyond) == (2, 0)
+    alone = [examine(read_arguments(values, "ln", {"gamma": gamma}), 1.0) for values, gamma in parts]
+    assert (found.judged, found.beyond, found.conditions["max |x|"].largest) == (2, 0, 302.0)
     for finding, *each in zip(found.findings, *(one.findings for one in alone), strict=True):
         assert finding.distances.ulp.largest == max(one.distances.ulp.largest for one in each)
         assert finding.distances.mismatches == sum(one.distances.mismatches for one in each)
         assert finding.zero.count == sum(one.zero.count for one in each)
-
-
-@pytest.mark.parametrize("counts", [(4, 4, 4), (4, 3, 2), (4, 0, 4)])
-def test_groups_of_as_many_values_are_examined_together(counts):
-    x = draw()[: len(counts), :4]
-    mask = np.arange(4) < np.array(counts)[:, None]
-    asked = read_arguments(x, "ln", {"mask": mask})
-    found = examine(asked, 1.0)
-    held = [x[row, :count].astype(np.float64) for row, count in enumerate(counts) if count]
-    assert found.judged == len(held)
-    assert found.conditions["max |x|"].largest == max(np.abs(values).max() for values in held)
-    assert found.conditions["Σx²"].largest == pytest.approx(max(values @ values for values in held))
 
 
 @pytest.mark.parametrize(
@@ -247,22 +199,7 @@ def test_what_has_no_sums_of_groups_is_refused(norm, options, told):
         require_summed_statistics(make_plan(Request(norm, **options), (3, 4), np.dtype("f4")))
 
 
-def test_what_is_tolerated_of_a_value_is_of_its_dtype_or_in_units():
-    actual, expected = np.array([[1.0, 1.5, np.nan, np.inf]]), np.array([[1.0, 1.0, np.nan, 1.0]])
-    with np.errstate(all="ignore"):
-        plain = compare_rows(
-            actual, expected, np.array([7]), choose_tolerance(np.dtype("f4"), rtol=0.25, atol=0.25)
-        )
-        units = compare_rows(actual, expected, np.array([7]), choose_tolerance(np.dtype("f4"), max_ulp=2.0**23))
-    assert (plain.mismatches, plain.excess.largest, plain.excess.median) == (1, math.inf, 0.0)
-    assert (units.mismatches, units.excess.place, units.ulp.largest) == (1, 7, math.inf)
-    within = compare_rows(
-        actual[:, :2], expected[:, :2], np.array([7]), choose_tolerance(np.dtype("f4"), max_ulp=2.0**21)
-    )
-    assert (within.mismatches, within.excess.largest) == (1, 2.0)
-
-
 def test_lost_variances_are_those_below_0_and_those_of_0_where_values_differ():
     moments = RowMoments(np.zeros(5), np.array([-1.0, 0.0, 0.0, 1.0, -2.0]))
-    negative, zero = find_lost(moments, np.array([3, 4, 5, 6, 7]), np.array([True, True, False, True, True]))
-    assert (negative.count, negative.first, zero.count, zero.first) == (2, 3, 1, 4)
+    negative, zero = find_lost(moments, np.array([True, True, False, True, True]))
+    assert (negative.nonzero()[0].tolist(), zero.nonzero()[0].tolist()) == ([0, 4], [1])

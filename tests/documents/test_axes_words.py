@@ -55,11 +55,6 @@ def test_a_batch_norm_of_other_axes_says_that_it_leaves_the_batch():
     assert found == ["bn does not reduce N with these axes: each sample has its own statistics"]
 
 
-def test_of_several_norms_it_is_said_once():
-    requests = (Request("bn"), Request("in"), Request("ln"))
-    assert list_facts(*requests, shape=(2, 4, 6)) == [TOKENS]
-
-
 @pytest.mark.parametrize("norm", NORMS)
 def test_the_example_of_each_help_guesses_nothing(norm, normcli):
     first = next(line for line in normcli(norm, "--help").out.splitlines() if f"  normcli {norm} " in line)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from normcli.documents.document import View
-from normcli.documents.plan_header import build_header, describe_plan, list_groups
+from normcli.documents.plan_header import build_header, list_groups
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 
@@ -32,12 +32,6 @@ def test_the_json_of_every_verb_says_what_the_plan_is(verb, options, expected, n
     said = normcli(*([] if verb == "norm" else [verb]), *options, *rest, "-f", "json").json
     assert said["group_count"] * said["group_size"] >= 24
     assert expected.items() <= said.items()
-
-
-def test_the_json_of_a_window_says_how_far_it_goes():
-    said = describe_plan(plan("lrn", (3, 4, 2), size=3), {})
-    assert {"size": 3, "before": 1, "after": 1}.items() <= said["window"].items()
-    assert describe_plan(plan("lp", (3, 4), p=np.inf), {})["p"] == "inf"
 
 
 def test_a_header_has_the_formula_the_input_the_groups_and_the_parameters():

@@ -11,7 +11,6 @@ from normcli.engine.gradients import tile_gradients
 from normcli.engine.inputs import Inputs
 from normcli.engine.walk import Effort
 from normcli.norms.request import Request
-from normcli.numerics.statistics.solution import Given
 from normcli.results.given_inputs import SelectionRequest, fit_inputs
 from tests.conftest import plan_request
 from tests.marks import sampled
@@ -75,14 +74,6 @@ def test_nor_does_any_of_what_does_not_count(fill):
     mask = np.arange(40) % 3 > 0
     inputs = fit_inputs(plan, x, selection=SelectionRequest(mask, nan="omit", fill=fill))
     require_no_change(plan, x, dy, inputs, Effort(threads=2, block=64, whole=1))
-
-
-def test_nor_of_an_evaluation(monkeypatch):
-    plan, x, dy, _ = draw(Request("bn"), "float64")
-    inputs = Inputs(given=Given(np.arange(4.0), np.arange(1.0, 5.0)))
-    expected = run_backward(plan, x, dy, inputs, None, Effort())
-    monkeypatch.setattr(gradients_run, "MOST_GROUPS", 2)
-    require_same(run_backward(plan, x, dy, inputs, None, Effort(threads=2, block=32)), expected)
 
 
 def test_nor_of_groups_beyond_the_range_of_products():

@@ -19,7 +19,6 @@ from normcli.engine.walk import Effort
 from normcli.errors import UsageError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.numerics.statistics.solution import Given
 from normcli.numerics.sums.leaf_records import Leaves, fold_leaves
 from tests.marks import sampled
 
@@ -57,34 +56,6 @@ def require_same_bits(plan, x, *efforts):
     return plain
 
 
-NEAR, FAR = 3, 200
-REQUESTS = [
-    *(pytest.param(Request(norm), NEAR, id=norm) for norm in ("ln", "robust", "rms", "lp", "minmax", "maxabs")),
-    pytest.param(Request("lp", p=600.0), FAR, id="lp of p 600"),
-    pytest.param(Request("lrn"), FAR, id="lrn"),
-]
-"""With how many decimal places the values are apart."""
-
-
-@pytest.mark.slow
-@sampled("request_", "dtype")
-@pytest.mark.parametrize(("shape", "axes"), SHAPES, ids=str)
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize(("request_", "places"), REQUESTS)
-def test_the_same_bits_for_any_threads_tiles_and_passes(shape, axes, dtype, request_, places, monkeypatch):
-    rng = np.random.default_rng(1)
-    with np.errstate(over="ignore"):
-        x = (rng.normal(3.0, 2.0, shape) * 10.0 ** rng.integers(-places, places, shape)).astype(dtype)
-    axes = axes[-1:] if request_.norm == "lrn" else axes
-    plan = make_plan(request_._replace(axes=axes), shape, np.dtype("f8"))
-    efforts = [(2, 1 << 20, 1 << 18), (1, 4096, 1 << 18), (3, 1000, 64), (2, 1 << 14, 1), (1, 1, 1)]
-    plain = require_same_bits(plan, x, *efforts)
-    monkeypatch.setattr("normcli.numerics.elements.kernel.CHUNK", 1000)
-    monkeypatch.setattr("normcli.numerics.sums.row_sums.CHUNK", 1000)
-    monkeypatch.setattr("normcli.engine.lrn.windows.MOST_VALUES", 64)
-    assert equal(run(plan, x, effort=Effort(threads=2)), plain)
-
-
 @pytest.mark.parametrize("request_", [Request("ln"), Request("lp", p=1.0)], ids=lambda r: r.norm)
 def test_groups_that_are_read_again_leave_out_what_does_not_count(request_):
     """Of values so far apart, sums are asked of the groups themselves."""
@@ -93,20 +64,6 @@ def test_groups_that_are_read_again_leave_out_what_does_not_count(request_):
     plan = make_plan(request_._replace(axes=(1,)), x.shape, x.dtype)
     inputs = Inputs(selection=Selection(rng.random(x.shape) < 0.5))
     assert equal(run(plan, x, inputs, effort=Effort(block=64, whole=1)), run(plan, x, inputs))
-
-
-def test_the_same_bits_of_known_statistics():
-    x = 1000 / 3 + np.random.default_rng(7).uniform(-0.2, 0.2, (600, 12))
-    inputs = Inputs(np.full(12, 3.0), np.full(12, -1000.0), Given(np.zeros(12), np.ones(12)))  # beta cancels
-    plan = make_plan(Request("bn"), x.shape, x.dtype)
-    plain = run(plan, x, inputs)
-    for effort in (
-        Effort(2),
-        Effort(1, block=500),
-        Effort(3, block=100, whole=64),
-        Effort(1, block=1, whole=1),
-    ):
-        assert equal(run(plan, x, inputs, effort=effort), plain)
 
 
 LARGE = [
@@ -171,38 +128,6 @@ def test_the_same_bits_for_any_memory(norm, shape, axes, tmp_path):
     strided = np.repeat(x, 2, axis=-1)[..., ::2]
     for other in (np.asfortranarray(x), np.ascontiguousarray(x[::-1])[::-1], x.astype(">f4"), strided, mapped):
         assert equal(run(plan, other), plain)
-
-
-@sampled
-@pytest.mark.parametrize(
-    ("request_", "shape"),
-    [
-        pytest.param(Request("bn"), (1, 6, 1, 1), id="bn"),
-        pytest.param(Request("gn", groups=3), (1, 6, 1, 1), id="gn"),
-        pytest.param(Request("ln"), (1, 1, 1, 20), id="ln"),
-        pytest.param(Request("ln", axes="CW"), (1, 6, 1, 20), id="ln over axes apart"),
-        pytest.param(Request("rms", axes="CHW"), (1, 6, 30, 20), id="rms"),
-        pytest.param(Request("ws"), (4, 1, 1, 1), id="ws"),
-    ],
-)
-@pytest.mark.parametrize("block", [1 << 20, 500])
-def test_parameters_meet_their_values_in_every_tile(request_, shape, block):
-    rng = np.random.default_rng(4)
-    x, gamma, beta = rng.normal(size=(4, 6, 30, 20)), rng.normal(size=shape), rng.normal(size=shape)
-    plan = make_plan(request_, x.shape, x.dtype)
-    own = plan.parameters.shape
-    scaled, _ = run(
-        plan, x, Inputs(gamma.reshape(own), beta.reshape(own)), effort=Effort(block=block, whole=64)
-    )
-    np.testing.assert_allclose(scaled, run(plan, x)[0] * gamma + beta, rtol=1e-13, atol=1e-14)
-
-
-def test_measuring_alone_gives_the_same_statistics():
-    x = np.random.default_rng(5).normal(size=(4, 6, 30))
-    plan = make_plan(Request("bn"), x.shape, x.dtype)
-    _, statistics = run(plan, x)
-    for name, values in measure(plan, x).items():
-        assert bits(values) == bits(statistics[name])
 
 
 @pytest.mark.parametrize(

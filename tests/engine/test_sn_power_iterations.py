@@ -52,15 +52,6 @@ def test_against_rationals(dtype, shape, count, name, rng):
     np.testing.assert_array_equal(result.normalized, np.array(exact).astype(dtype), strict=True)
 
 
-@pytest.mark.slow
-def test_many_iterations_are_the_largest_singular_value(rng):
-    x = rng.normal(size=(4, 3)) @ np.diag([5.0, 1.0, 1.0])
-    u = rng.normal(size=4)
-    largest, found = normalize(x, "sn"), normalize(x, "sn", iterations=200, u=u)
-    np.testing.assert_array_equal(found.normalized, largest.normalized)
-    assert normalize(x, "sn", iterations=2, u=u).sigma < largest.sigma
-
-
 def test_a_start_at_a_right_angle_to_the_first_vector_never_finds_it():
     """What an error would make of it grows a millionfold in every step."""
     assert normalize(np.diag([1e6, 1.0]), "sn", iterations=40, u=[0, 1]).sigma == 1.0
@@ -86,12 +77,6 @@ def test_nothing_left_is_0(given):
     np.testing.assert_array_equal(normalize(x, "sn", **given).normalized, x)
     over_0 = normalize(x, "sn", like="torch", **given).normalized
     np.testing.assert_array_equal(over_0, [[np.inf, np.nan], [np.nan, np.nan]])
-
-
-def test_several_matrices_have_one_start(rng):
-    x, u = rng.normal(size=(3, 4, 2)), rng.normal(size=4)
-    for matrix, y in zip(x, normalize(x, "sn", axes=(1, 2), u=u).normalized, strict=True):
-        np.testing.assert_array_equal(y, normalize(matrix, "sn", u=u).normalized)
 
 
 def test_arrays_of_any_shape_are_starts(rng):

@@ -35,39 +35,6 @@ def test_an_empty_matrix_has_none_and_a_largest_of_0(shape, rows):
     assert found.largest == 0.0
 
 
-@pytest.mark.parametrize("start", ["u", "v"])
-def test_iterations_leave_their_vectors(start, rng):
-    x, given = rng.normal(size=(5, 5)), rng.normal(size=5)
-    found = normalize(x, "sn", iterations=2, **{start: given})
-    turns = (x.T, x) if start == "u" else (x, x.T)
-    vector, made = given, []
-    for turn in turns * 2:
-        vector = turn @ vector
-        vector /= np.linalg.norm(vector)
-        made.append(vector)
-    v, u = made[-2:] if start == "u" else made[:-3:-1]
-    np.testing.assert_allclose(found.u, u, rtol=1e-13)
-    np.testing.assert_allclose(found.v, v, rtol=1e-13)
-    assert found.u @ x @ found.v == pytest.approx(float(found.sigma), rel=1e-13)
-    assert found.largest == normalize(x, "sn").sigma
-
-
-def test_vectors_that_both_were_given_stay_as_they_are():
-    found = normalize(X, "sn", u=[2.0, 0.5], v=[1.0, 0.25])
-    np.testing.assert_array_equal(found.u, [2.0, 0.5])
-    np.testing.assert_array_equal(found.v, [1.0, 0.25])
-
-
-@pytest.mark.slow
-def test_each_group_has_its_own(rng):
-    x = rng.normal(size=(2, 3, 4))
-    found = normalize(x, "sn", keep=0)
-    for group, matrix in enumerate(x):
-        alone = normalize(matrix, "sn")
-        for name in ("u", "v", "largest"):
-            np.testing.assert_array_equal(getattr(found, name)[group], getattr(alone, name))
-
-
 def test_what_does_not_count_is_0():
     found = normalize([[3.0, 1.0], [np.nan, 1.0]], "sn", nan="omit")
     np.testing.assert_array_equal(found.u, normalize(X, "sn").u)

@@ -10,7 +10,7 @@ import pytest
 from normcli.engine.run import run
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError
-from normcli.fitting.block_sums import add_parts, cut_stats, gather_part, join_parts
+from normcli.fitting.block_sums import Whole, cut_stats
 from normcli.fitting.stats_file import describe_stats
 from normcli.fitting.subject import choose_subject
 from normcli.fitting.use import Use
@@ -50,22 +50,13 @@ def test_blocks_of_any_shape_in_any_order_give_the_bits_of_one_fit(request_, sha
     x = make(rng, shape, "float64")
     x.reshape(-1)[3] = np.nan
     x.reshape(-1)[-2] = np.inf
-    subject = choose_subject(request_, Tensor(x, "x"))
+    whole = Whole(choose_subject(request_, Tensor(x, "x")), shape)
     sizes = list(chunks[: x.ndim])
     if request_.groups:
         sizes[1] = x.shape[1]
     boxes = rng.permutation(np.array(cut_into(shape, sizes))).tolist()
-    parts = [gather_part(subject, shape, tuple(box), x[tuple(box)], DEFAULT_EFFORT) for box in boxes]
-    require_members(join_parts(subject, shape, parts, omits_nan=False), fit_arrays([x], request_))
-
-
-def test_parts_add_up_as_a_tree(rng):
-    x, request = make(rng, (8, 3, 4), "float32"), Request("bn", layout="NCL")
-    subject = choose_subject(request, Tensor(x, "x"))
-    boxes = cut_into(x.shape, (2, 3, 2))
-    parts = [gather_part(subject, x.shape, box, x[box], DEFAULT_EFFORT) for box in boxes]
-    left, right = (add_parts(subject, x.shape, some) for some in (parts[:4], parts[4:]))
-    require_members(join_parts(subject, x.shape, [right, left], omits_nan=False), fit_arrays([x], request))
+    parts = [whole.gather(tuple(box), x[tuple(box)], DEFAULT_EFFORT) for box in boxes]
+    require_members(whole.join(parts), fit_arrays([x], request_))
 
 
 QUANTILES = pytest.param(Request("robust"), (9, 3), id="quantiles, which are fitted on one machine")
@@ -91,9 +82,8 @@ def test_a_block_is_normalized_with_the_statistics_of_its_groups(request_, shape
 def test_blocks_have_their_columns_and_one_is_needed(rng):
     x = make(rng, (5, 4), "float64")
     tensor = Tensor(x, "x", columns=("a", "b", "c", "d"))
-    subject = choose_subject(Request("zscore"), tensor)
-    part = gather_part(subject, x.shape, (slice(0, 5), slice(0, 4)), x, DEFAULT_EFFORT)
-    stats = join_parts(subject, x.shape, [part], omits_nan=False)
+    whole = Whole(choose_subject(Request("zscore"), tensor), x.shape)
+    stats = whole.join([whole.gather((slice(0, 5), slice(0, 4)), x, DEFAULT_EFFORT)])
     assert cut_stats(stats, x.shape, (slice(0, 5), slice(1, 3))).subject.columns == ("b", "c")
     with pytest.raises(DataError, match="^there is no block to fit$"):
-        add_parts(subject, x.shape, [])
+        whole.add([])

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-import pickle
 from functools import partial
 
 import numpy as np
@@ -19,7 +17,6 @@ from normcli.fitting.fit import fit as fit_files
 from normcli.fitting.statistics import round_stats
 from normcli.fitting.stats_file import read_stats
 from normcli.fitting.subject import choose_subject
-from normcli.fitting.use import Use, use_stats
 from normcli.norms.request import Request
 from normcli.tensors.files import load as load_tensor
 from normcli.tensors.many import name_tensors
@@ -58,27 +55,6 @@ def test_each_group_has_the_statistics_and_results_of_a_table_of_its_own(norm, d
             assert getattr(found, statistic)[row].tobytes() == getattr(alone, statistic).tobytes(), statistic
         assert normalized[rows].tobytes() == normalize(x[rows], norm).normalized.tobytes()
         assert restored[rows].tobytes() == alone.invert(normalized[rows]).tobytes()
-
-
-def test_values_whose_squares_overflow_and_vanish_are_summed_exactly():
-    x = np.array([[1e300], [2.0**-1000], [-1e300], [3 * 2.0**-1000]])
-    found = fit(x, "zscore", by=["a", "b", "a", "b"])
-    assert found.mean.tolist() == [[0.0], [2.0**-999]]
-    assert found.std.tolist() == [[1e300], [2.0**-1000]]
-
-
-def test_parts_in_any_order_give_the_file_of_one_fit(rng, tmp_path):
-    x, labels = make_rows(rng)
-    fit(x, "zscore", by=labels).save(tmp_path / "all.npz")
-    cuts = [slice(0, 1), slice(1, 25), slice(25, 60)]
-    for order in itertools.permutations(cuts):
-        parts = [fit(x[rows], "zscore", by=labels[rows]) for rows in order]
-        merged = merge(*parts)
-        assert merged == load(tmp_path / "all.npz")
-    updated = fit(x[:20], "zscore", by=labels[:20])
-    updated.update(x[20:], by=labels[20:])
-    assert updated == merged
-    assert pickle.loads(pickle.dumps(updated)) == updated
 
 
 def test_a_stats_file_of_groups_is_of_a_version_of_its_own(rng, tmp_path):
@@ -150,14 +126,6 @@ def test_refusals(call, kind, told):
     assert raised.type is kind
 
 
-def test_nan_spreads_within_its_group_or_counts_not():
-    x, labels = [[1.0], [np.nan], [3.0], [5.0], [2.0]], ["a", "a", "b", "b", "a"]
-    spread = fit(x, "zscore", by=labels)
-    np.testing.assert_array_equal(spread.mean, [[np.nan], [4.0]])
-    assert spread.warnings == ("by=a 0: NaN spreads; --nan omit leaves such values out",)
-    assert fit(x, "zscore", nan="omit", by=labels).mean.tolist() == [[1.5], [4.0]]
-
-
 def test_columns_go_by_their_names_and_so_does_a_column_of_groups(rng):
     pandas = pytest.importorskip("pandas")
     x, labels = make_rows(rng)
@@ -179,13 +147,6 @@ def test_rows_that_do_not_fit_their_labels_are_refused(rng):
         by_column.gather_by_column(choose_subject(Request("zscore"), tensor), tensor, Effort())
 
 
-def test_labels_that_come_one_by_one_are_all_kept(monkeypatch):
-    monkeypatch.setattr(by_column, "_VALUES", 1)
-    x = np.arange(40.0)[:, np.newaxis]
-    labels = [f"{number % 20:02d}" for number in range(40)]
-    assert fit(x, "zscore", by=labels).mean[:, 0].tolist() == [10.0 + number for number in range(20)]
-
-
 def test_a_table_that_changes_between_its_two_readings_is_refused(tmp_path):
     path = tmp_path / "s.csv"
     path.write_text("shop,v\nA,1\nB,2\n")
@@ -193,19 +154,6 @@ def test_a_table_that_changes_between_its_two_readings_is_refused(tmp_path):
     path.write_text("shop,v\nB,1\nA,2\n")
     with pytest.raises(DataError, match=r"s\.csv .*chang"):
         by_column.gather_by_column(choose_subject(Request("zscore"), tensor), tensor, Effort())
-
-
-def test_what_rounding_has_cost_is_added_up(rng, monkeypatch):
-    x, labels = make_rows(rng)
-    stats = fit(x, "zscore", by=labels)._stats
-    y = Tensor(x.astype("float32"), "y", by=GroupingColumns(("by",), lambda: zip(labels, strict=True)))
-    found = []
-    for values in (1 << 17, 3):
-        monkeypatch.setattr(by_column, "_VALUES", values)
-        use = Use(stats, dtype="float64")
-        found.append(use_stats(use, y, None, Effort(), inverts=True)[1])
-    assert found[0] == found[1]
-    assert found[0].count > 60
 
 
 def test_groups_of_an_array_in_blocks_are_refused():
@@ -253,22 +201,6 @@ def test_a_robust_scaling_of_groups_in_several_tables_is_that_of_each_group(rng,
     sources = [*name_tensors([str(tmp_path / f"{name}.csv") for name in "ab"], TableOptions(by="shop"))]
     stats = fit_files(Request("robust"), sources, Policy("omit"), Effort()).stats
     np.testing.assert_array_equal(round_stats(stats).fields["median"][:, 0], found.median[:, 0])
-
-
-@pytest.mark.parametrize("norm", ["zscore", "robust"])
-def test_several_columns_group_rows_as_pandas_groups_them(norm, rng):
-    pandas = pytest.importorskip("pandas")
-    table = pandas.DataFrame(
-        {"shop": rng.choice(["a", "b"], 50), "month": rng.integers(1, 13, 50), "v": rng.standard_normal(50)}
-    )
-    found = fit(table[["v"]], norm, by=table[["shop", "month"]])
-    grouped = table.groupby(["shop", "month"])["v"]
-    assert found.groups == tuple((shop, str(month)) for shop, month in grouped.groups)  # 2 before 10
-    middle, expected = (found.mean, grouped.mean()) if norm == "zscore" else (found.median, grouped.median())
-    np.testing.assert_allclose(middle[:, 0], expected, rtol=1e-12)
-    again = fit(table[["v"]], norm, by=list(zip(table["shop"], table["month"], strict=True)))
-    np.testing.assert_array_equal(again.count, found.count)
-    assert "rows by shop, month" in str(found)
 
 
 def test_statistics_of_several_columns_are_kept_and_merged(rng, tmp_path):
@@ -402,13 +334,3 @@ def test_the_groups_of_a_table_do_not_depend_on_its_split_into_files(norm, tmp_p
             run("merge", *(f"{piece}.npz" for piece in pieces), "-o", "merged.npz")
             merged = load("merged.npz")
             assert (merged.groups, merged.std.tobytes()) == (found.groups, found.std.tobytes())
-
-
-def test_rows_of_a_table_without_header_are_grouped_by_the_number_of_a_column(tmp_path, normcli):
-    file, stats, out = (tmp_path / name for name in ("x.csv", "st.npz", "y.csv"))
-    file.write_text("a,1\na,3\nb,2\nb,6\n")
-    ran = normcli("zscore", "-i", file, "--by", "0", "-fjson")
-    assert [group["group"] for group in ran.json["groups"]] == ["a", "b"]
-    assert normcli("fit", "zscore", file, "--by", "0", "-o", stats).code == 0
-    assert normcli("apply", stats, file, "-o", out).code == 0
-    assert out.read_text() == "a,-1.0\na,1.0\nb,-1.0\nb,1.0\n"

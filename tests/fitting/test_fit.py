@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import numpy as np
@@ -20,9 +19,6 @@ from normcli.tensors.many import Named, name_tensors
 from normcli.tensors.tensor import Tensor
 from tests.reference.groups import solve_group
 from tests.reference.rounding import measure_ulp
-
-SHAPES = [(11, 6), (7, 6, 5), (9, 6, 4, 5), (5, 6, 2, 3, 4), (6, 6, 33, 40)]
-DTYPES = ["float16", "float32", "float64", "int16"]
 
 
 def name_arrays(arrays):
@@ -49,20 +45,6 @@ def require_same(first, second):
 
 def make(rng, shape, dtype, scale=3.0, centre=5.0):
     return (rng.standard_normal(shape) * scale + centre).astype(dtype)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", SHAPES)
-def test_any_split_in_any_order_is_one_pass_over_all(shape, dtype, rng):
-    x = make(rng, shape, dtype)
-    whole = round_arrays([x])
-    parts = [x[:2], x[2:3], x[3:]]
-    for order in itertools.permutations(parts):
-        require_same(round_arrays(order), whole)
-    result = normalize(x, "bn", dtype="float64")
-    for name in ("mean", "var", "std", "rstd"):
-        np.testing.assert_array_equal(whole[name], result.statistics[name].reshape(-1), err_msg=name)
 
 
 @pytest.mark.parametrize(
@@ -110,17 +92,6 @@ def test_both_deviations_of_images_and_both_variances(rng):
     assert "image_std" not in round_arrays([x[:, :, 0, 0]])
 
 
-@pytest.mark.parametrize("layout", ["NHWC", "CNHW", "HWCN"])
-def test_the_batch_axis_may_stand_anywhere(layout, rng):
-    lengths = {"N": 6, "C": 3, "H": 4, "W": 5}
-    x = make(rng, tuple(lengths[a] for a in layout), "float32")
-    parts = np.split(x, [2, 3], axis=layout.index("N"))
-    fields = round_arrays(parts, Request("bn", layout=layout))
-    straight = round_arrays([x.transpose([layout.index(a) for a in "NCHW"])])
-    for name in ("mean", "var", "min", "max", "count", "image_std"):
-        np.testing.assert_array_equal(fields[name], straight[name], err_msg=name)
-
-
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_nan_omitted_is_as_if_it_were_not_there(dtype, rng):
     x = make(rng, (6, 3, 4, 4), dtype)
@@ -134,38 +105,6 @@ def test_nan_omitted_is_as_if_it_were_not_there(dtype, rng):
     np.testing.assert_allclose(
         fields["image_std"][0], np.nanstd(x[[0, 1, 3, 4, 5], 0].astype("f8"), axis=(1, 2)).mean()
     )
-
-
-def test_nan_spreads_in_its_own_group_and_infinity_is_an_extreme(rng):
-    x = make(rng, (6, 4, 3), "float32")
-    x[1, 0, 2], x[2, 1, 1], x[3, 2, 0], x[4, 2, 1] = np.nan, np.inf, np.inf, -np.inf
-    fields = round_arrays([x[:2], x[2:]])
-    for name in ("mean", "var", "std", "image_std", "min", "max"):
-        assert np.isnan(fields[name][0]), name
-    assert fields["mean"][1] == fields["max"][1] == math.inf
-    assert np.isnan(fields["mean"][2])
-    assert np.isnan(fields["var"][1:3]).all()
-    assert np.isfinite(fields["var"][3])
-
-
-def test_constant_groups_have_a_variance_of_0(rng):
-    x = np.full((5, 2, 30, 30), 0.1, "float32")
-    fields = round_arrays([x, x[:1]])
-    assert fields["var"].tolist() == fields["image_std"].tolist() == [0.0, 0.0]
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_zeros_of_both_signs_are_one_extreme_in_any_order(dtype):
-    x = np.array([[0.0], [-0.0], [0.0], [-0.0]], dtype)
-    for part in (x, x[::-1], -x):
-        fields = round_arrays([part[:1], part[1:]])
-        assert not np.signbit([fields["min"], fields["max"], fields["mean"]]).any()
-
-
-def test_tensors_without_values_add_nothing(rng):
-    x = make(rng, (4, 3, 5), "float64")
-    require_same(round_arrays([x[:0], x, x[:0]]), round_arrays([x]))
-    assert np.isnan(round_arrays([x[:0]])["mean"]).all()
 
 
 @pytest.mark.parametrize(
@@ -267,16 +206,6 @@ def test_what_is_wrong_with_a_file_is_told_in_order(fit_files, rng):
     assert (len(fitted.bad), fitted.stats.files) == (2, 4)
     left = [part for number, part in enumerate(parts) if number not in (2, 4)]
     require_same(round_stats(fitted.stats).fields, round_arrays(left, threads=1))
-
-
-@pytest.mark.parametrize("nan", ["omit", "propagate"])
-def test_quantiles_count_nan_or_not(nan):
-    x = np.array([[1.0, 5.0], [np.nan, 6.0], [3.0, 7.0], [2.0, 9.0]])
-    fields = round_arrays([x[:2], x[2:]], Request("robust"), Policy(nan))
-    assert fields["median"][1] == 6.5
-    np.testing.assert_equal(fields["median"][0], 2.0 if nan == "omit" else np.nan)
-    turned = round_arrays([x.T[:, :1], x.T[:, 1:]], Request("robust", layout="CN", axes=(1,)), Policy(nan))
-    np.testing.assert_array_equal(turned["median"], fields["median"])
 
 
 def test_others_may_survey_the_tensors(rng):

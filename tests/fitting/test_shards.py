@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import shutil
 from pathlib import Path
@@ -14,8 +13,6 @@ import pytest
 import normcli as library
 from normcli.cli.run import run
 from normcli.errors import DataError
-from normcli.fitting.shards import Shards, digest_inputs, join_shards
-from normcli.tensors.many import describe_source, name_tensors
 
 
 @pytest.fixture
@@ -156,44 +153,3 @@ def test_a_part_of_a_file_is_called_one_and_arrays_of_an_archive_are_counted(fol
     x = np.load("x.npy")
     np.savez("both.npz", a=x[:5], b=x[5:])
     assert "1 file   6 samples" in normcli("fit", "bn", "both.npz", "--shard", "2/2").out
-
-
-HALVES = Shards(2, (1,), "a"), Shards(2, (2,), "a")
-
-
-@pytest.mark.parametrize(
-    ("mine", "theirs", "together"),
-    [
-        pytest.param(None, HALVES[0], HALVES[0], id="the first of other data"),
-        pytest.param(HALVES[0], None, HALVES[0], id="the second of other data"),
-        pytest.param(None, None, None, id="neither in parts"),
-        pytest.param(*HALVES[::-1], Shards(2, (1, 2), "a"), id="two halves"),
-        pytest.param(HALVES[0], Shards(2, (2,), ""), Shards(2, (1, 2), "a"), id="of inputs that one tells"),
-        pytest.param(Shards(2, (1,), ""), HALVES[1], Shards(2, (1, 2), "a"), id="that the other tells"),
-        pytest.param(Shards(2, (1, 2), "a"), Shards(3, (1, 2, 3), "b"), None, id="two whole fits"),
-    ],
-)
-def test_which_parts_are_held_together(mine, theirs, together):
-    assert join_shards(mine, theirs) == together
-
-
-@pytest.mark.parametrize(
-    ("theirs", "told"),
-    [
-        pytest.param(Shards(3, (2,), "a"), "they are not parts of one fit$", id="of another number"),
-        pytest.param(Shards(2, (2,), "b"), "^they are shards of different inputs", id="of other inputs"),
-        pytest.param(Shards(2, (1,), "a"), "^both hold shard 1 of 2, which would count twice$", id="the same"),
-        pytest.param(Shards(2, (1, 2), "a"), "^both hold shard 1 of 2, which would count twice$", id="all"),
-    ],
-)
-def test_parts_that_do_not_go_together(theirs, told):
-    with pytest.raises(DataError, match=told):
-        join_shards(HALVES[0], theirs)
-
-
-def test_inputs_are_told_apart_by_names_sizes_and_order(folder):
-    names = list(name_tensors(["part0.npy", "part1.npy", "x.npy"]))
-    digest = digest_inputs(names[:2])
-    lines = "\n".join(describe_source(one.name) for one in names[:2])
-    assert digest == hashlib.sha256(lines.encode()).hexdigest()[:16]
-    assert len({digest, digest_inputs(names[1::-1]), digest_inputs(names[1:]), digest_inputs(names)}) == 4

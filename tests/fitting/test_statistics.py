@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from normcli.fitting.fit import Policy
-from normcli.fitting.statistics import round_stats, warn, warn_of_nan
+from normcli.fitting.statistics import warn, warn_of_nan
 from normcli.norms.request import Request
 from tests.fitting.test_fit import fit_arrays
 
@@ -39,24 +38,5 @@ def test_groups_without_values_and_those_that_nan_spreads_to_are_named():
     assert spread[0].startswith("c=0, c=2: the statistics are NaN")
     assert warn_of_nan(fit_arrays([missing], policy=Policy("omit"))) == ()
     assert warn_of_nan(fit_arrays([COLUMNS[:, :2]])) == ()
-
-
-@pytest.mark.parametrize(
-    ("ddof", "variances"), [(0, {"var": 14 / 3, "var1": 7.0}), (1, {"var": 7.0, "var0": 14 / 3})]
-)
-def test_the_other_way_to_divide_a_variance_is_there_beside_the_norms_own(ddof, variances):
-    x = np.array([[1.0], [2.0], [6.0]])
-    fields = round_stats(fit_arrays([x], Request("mvn", axes=(0,), ddof=ddof))).fields
-    assert {name: fields[name].item() for name in fields if name.startswith("var")} == variances
-    assert {name: fields[name].item() ** 2 for name in fields if name.startswith("std")} == pytest.approx(
-        {name.replace("var", "std"): value for name, value in variances.items()}
-    )
-
-
-@pytest.mark.parametrize(("first", "other"), [((1, 2), (2, 3)), ((4, 1), (1, 7))])
-def test_files_and_samples_add_up(first, other):
-    one, two = (
-        fit_arrays([COLUMNS[:1]] * files)._replace(samples=samples) for files, samples in (first, other)
-    )
-    added = one.add(two)
-    assert (added.files, added.samples) == (first[0] + other[0], first[1] + other[1])
+    few = warn_of_nan(fit_arrays([COLUMNS[:2, :2]], Request("zscore", ddof=2)))
+    assert few == ("c=0, c=1: at most 2 values against ddof 2, so all that they are used on is NaN",)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 
@@ -11,12 +9,8 @@ from normcli.errors import DataError
 from normcli.fitting.fit import Policy
 from normcli.fitting.statistics import merge_stats, round_stats
 from normcli.fitting.stats_file import describe_stats, read_stats, write_stats
-from normcli.fitting.stored_sums import _bound_sums
-from normcli.fitting.subject import choose_subject
 from normcli.norms.request import Request
-from normcli.tensors.tensor import Tensor
 from tests.fitting.test_fit import fit_arrays, make, require_same
-from tests.marks import costly
 from tests.strategies import GROUPED, options_for
 
 
@@ -31,28 +25,6 @@ def change(path, **changed):
     with np.load(path) as archive:
         members = dict(archive)
     np.savez(path, **members | changed)
-
-
-def merge(paths, out):
-    merged = read_stats(paths[0])
-    for path in paths[1:]:
-        merged = merge_stats(merged, read_stats(path), paths[0], path)
-    write_stats(str(out), merged, round_stats(merged).fields)
-    return out.read_bytes()
-
-
-@pytest.mark.slow
-@costly
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("shape", [(7, 3), (7, 3, 4, 5)])
-def test_merged_in_any_order_it_is_the_file_of_one_fit_to_the_byte(shape, dtype, rng, tmp_path):
-    x = make(rng, shape, dtype)
-    parts = [x[:3], x[3:4], x[4:]]
-    write(tmp_path / "all.npz", parts)
-    whole = (tmp_path / "all.npz").read_bytes()
-    paths = [write(tmp_path / f"{i}.npz", [part]) for i, part in enumerate(parts)]
-    for order in itertools.permutations(paths):
-        assert merge(order, tmp_path / "merged.npz") == whole
 
 
 @pytest.mark.parametrize("nan", ["propagate", "omit"])
@@ -186,15 +158,6 @@ def test_extremes_and_sums_of_any_values_are_believed(values, norm, tmp_path):
     assert read_stats(path).samples == len(values)
 
 
-@pytest.mark.parametrize("part", [0.2, 0.6, 0.98])
-def test_a_truncated_file_is_refused(part, rng, tmp_path):
-    path = tmp_path / "s.npz"
-    data = (write(path, [make(rng, (5, 3), "float64")]), path.read_bytes())[1]
-    path.write_bytes(data[: int(len(data) * part)])
-    with pytest.raises(DataError, match="damaged, cut short"):
-        read_stats(str(path))
-
-
 @pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("fit_other", "told"),
@@ -264,14 +227,6 @@ def test_quantiles_cannot_be_merged():
         merge_stats(stats, stats, "a", "b")
 
 
-@pytest.mark.parametrize(("most", "rest"), [(2**53 + 1, 1.0), (2**53, None)])
-def test_what_doubles_leave_of_whole_numbers_is_kept_where_there_is_any(most, rest, tmp_path):
-    path = write(tmp_path / "s.npz", [np.array([[0], [most]])], Request("zscore"))
-    with np.load(path) as archive:
-        assert (archive.get("min_rest"), archive.get("max_rest")) == (None, rest)
-    assert read_stats(path).sums.high.lo == (rest or 0.0)
-
-
 WHOLE = np.array([[0], [2**53 + 1]])
 TABLE = np.arange(8.0).reshape(4, 2)
 
@@ -294,25 +249,6 @@ def test_members_that_some_norms_or_numbers_have_are_refused(norm, x, member, va
     change(path, **{member: np.array(value)})
     with pytest.raises(DataError, match=f" {member} {told}$"):
         read_stats(path)
-
-
-@pytest.mark.parametrize(
-    "request_",
-    [
-        Request("minmax", axes=(0,), range=(-1.0, 2.0)),
-        Request("bn", eps=0.0, ddof=0),
-        Request("lp", axes=(0,), p=np.inf, eps=1e-3),
-        Request("mvn", axes=(0,), eps_mode="outside", ddof=1),
-        Request("zscore", axes=(0,), no_mean=True),
-        Request("gn", groups=300, axes=(0, 1), group_order="interleaved"),
-        Request("ln", axes=(0, 2), feature_axes=(2,)),
-    ],
-    ids=lambda request: request.norm,
-)
-def test_options_are_read_as_they_were_written(request_, rng, tmp_path):
-    x = make(rng, (6, request_.groups or 4, 2), "float64")
-    path = write(tmp_path / "s.npz", [x], request_)
-    assert read_stats(path).subject == choose_subject(request_, Tensor(x, "x"))
 
 
 @pytest.mark.parametrize("name", ["sum", "square"])
@@ -338,18 +274,6 @@ def test_deviations_of_images_are_of_those_that_there_are(group, total, rng, tmp
     change(path, image_std_sum=digits, image_std_sum_low=np.array(0))
     with pytest.raises(DataError, match=f"image_std_sum is {total}.0, which counts, min and max do not allow"):
         read_stats(path)
-
-
-def test_what_sums_can_be_follows_from_counts_and_extremes():
-    """A group of two numbers, one of tiny ones, one of none, one beside an infinity."""
-    x = np.array([[3.0, 1e-141, np.nan, 2.0], [-4.0, -1e-150, np.nan, np.inf], [1.0, 0.0, np.nan, 2.0]])
-    sums = fit_arrays([x[:, :, None]], Request("bn"), Policy("omit")).sums
-    bounds = {name: (least.tolist(), most.tolist()) for name, least, most in _bound_sums(sums)}
-    assert bounds["total"] == ([-12.0, -3 * 1e-150, 0.0, 4.0], [9.0, 3 * 1e-141, 0.0, np.inf])
-    np.testing.assert_array_equal(bounds["square"], [[16.0, np.nan, 0.0, np.inf], [48.0, np.nan, 0.0, np.inf]])
-    np.testing.assert_array_equal(bounds["deviation"], [[0.0] * 4, [21.0, 3 * (1e-141 + 1e-150), 0.0, np.inf]])
-    uncentred = fit_arrays([x], Request("maxabs")).sums
-    assert [name for name, *_ in _bound_sums(uncentred)] == ["square", "deviation"]
 
 
 @pytest.mark.all_quick

@@ -62,9 +62,3 @@ def test_what_has_no_samples_is_refused():
         UsageError, match="^zscore of a tensor without axes has no samples: there is nothing to fit$"
     ):
         choose_subject(Request("zscore", axes=()), Tensor(np.array(1.0), "x"))
-
-
-@pytest.mark.parametrize("start", [{"u": (1.0, 2.0)}, {"v": (1.0,)}, {"iterations": 3}], ids=str)
-def test_singular_values_are_not_gathered(start):
-    with pytest.raises(UsageError, match="^sn has the largest singular value of a whole matrix"):
-        choose_subject(Request("sn", axes=(0, 1), **start), Tensor(np.ones((4, 3)), "x"))

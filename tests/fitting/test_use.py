@@ -59,35 +59,12 @@ def test_applied_to_what_it_was_fitted_to_it_is_the_norm(name, dtype, rng):
     np.testing.assert_array_equal(got, result.normalized, strict=True)
 
 
-def test_gamma_beta_eps_and_dtype(rng):
-    x = make(rng, (6, 4, 3, 5), "float32")
-    options = {"gamma": rng.standard_normal(4), "beta": rng.standard_normal(4), "eps": 0.5, "dtype": "float64"}
-    stats = fit_arrays([x])
-    y = apply(stats, x, **options)
-    np.testing.assert_array_equal(y, normalize(x, "bn", **options).normalized, strict=True)
-    np.testing.assert_allclose(invert(stats, y, **options)[0], x, rtol=1e-6)
-
-
-def test_positions_may_be_others_than_those_fitted(rng):
-    x = make(rng, (6, 3, 8, 8), "float64")
-    y = apply(fit_arrays([x]), x[:, :, :3, :5])
-    np.testing.assert_array_equal(y, apply(fit_arrays([x]), x)[:, :, :3, :5])
-
-
 def test_other_groups_or_axes_are_refused(rng):
     stats = fit_arrays([make(rng, (6, 3, 8), "float64")])
     with pytest.raises(DataError, match=r"x\.npy of the shape \(2, 4, 8\) has \(4,\) groups along c"):
         apply(stats, np.zeros((2, 4, 8)))
     with pytest.raises(DataError, match="has 2 axes; the statistics are of tensors of 3"):
         apply(stats, np.zeros((2, 3)))
-
-
-def test_constant_columns_are_centred_as_scikit_learn_does():
-    x = np.array([[2.0, 1.0], [2.0, 3.0]])
-    stats = fit_arrays([x], Request("zscore"))
-    y = apply(stats, np.array([[5.0, 3.0]]))
-    assert y.tolist() == [[3.0, 1.0]]
-    assert invert(stats, y)[0].tolist() == [[5.0, 3.0]]
 
 
 INVERTIBLE = [name for name in FITTABLE if NORMS[name].centre is Centre.MEAN] + ["rms", "lp"]
@@ -104,24 +81,6 @@ def test_inverted_it_is_within_a_ulp_or_the_bound_that_is_told(name, dtype, rng)
     assert (off <= np.maximum(ulp, loss.bound + ulp)).all()
     assert (off > ulp).sum() <= loss.count
     assert dtype == "float64" or loss.count < x.size // 2
-
-
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-def test_each_inverse_is_the_exact_one_rounded_once(dtype, rng):
-    x = make(rng, (50, 2), "float64", 1.0, 1000.0)
-    stats = fit_arrays([x], Request("zscore"))
-    y = apply(stats, x).astype(dtype)
-    back, _ = invert(stats, y)
-    for c in range(2):
-        values = [Fraction(v) for v in x[:, c].tolist()]
-        mean = sum(values) / len(values)
-        var = sum((v - mean) ** 2 for v in values) / len(values)
-        for got, one in zip(back[:, c].tolist(), y[:, c].tolist(), strict=True):
-            half = Fraction(float(np.spacing(np.array(abs(got), dtype)))) * Fraction(501, 1000)
-            low, high = sorted((Fraction(got) - half - mean, Fraction(got) + half - mean))
-            square = Fraction(one) ** 2 * var  # y · std lies between low and high
-            signed = square if one >= 0 else -square
-            assert low * abs(low) <= signed <= high * abs(high)
 
 
 def test_lost_values_are_counted_and_told():
@@ -143,11 +102,6 @@ def test_a_gamma_of_0_cannot_be_undone(rng):
     stats = fit_arrays([make(rng, (6, 2, 3), "float64")])
     with pytest.raises(UsageError, match="gamma is 0"):
         invert(stats, np.zeros((1, 2, 3)), gamma=np.array([1.0, 0.0]))
-
-
-def test_empty_tensors(rng):
-    stats = fit_arrays([make(rng, (6, 2, 3), "float64")])
-    assert apply(stats, np.zeros((0, 2, 3))).shape == invert(stats, np.zeros((0, 2, 3)))[0].shape == (0, 2, 3)
 
 
 @pytest.mark.parametrize(("name", "like"), [(n, f) for n in FITTABLE for f in list_frameworks(n)])

@@ -51,11 +51,6 @@ def test_results_that_no_pipe_holds():
 
 
 @pytest.mark.slow
-def test_more_workers_than_tasks():
-    assert list(run_in_processes(lambda number: -number, range(1), 3)) == [0]
-
-
-@pytest.mark.slow
 def test_tasks_end_once_no_more_results_are_wanted():
     results = run_in_processes(lambda number: number and time.sleep(60), range(9), 2)
     next(results)

@@ -286,7 +286,9 @@ def _make_dump() -> Iterator[bytes]:
         writer = DumpWriter(stream, len(settings))
         for name, values in _list_recorded():
             writer.add_array(name, values)
-        writer.finish(settings, "the fuzzer")
+        for one in settings:
+            writer.add_call(one)
+        writer.finish("the fuzzer")
 
     layers = [LayerSettings("a", "ln", {"eps": 1e-5}), LayerSettings("b.norm", "ln", {"eps": 1e-5})]
     others = [LayerSettings("a", "bn", momentum=0.1), LayerSettings("b.norm", weights_of="a")]

@@ -81,17 +81,8 @@ def make_map(a, b, axes=()):
 
 def reproduce(name, equal=1.0, share=0.3):
     computation, match = parse_computation(name), FOUND._replace(equal=share)
-    candidate = Candidate(Request("ln"), "none", (0, 1, 2))
-    return Reproduction(
-        candidate,
-        computation,
-        equal,
-        60,
-        30.0,
-        match,
-        computation.describe(_FORMULA),
-        NO_AFFINE,
-    )
+    candidate, words = Candidate(Request("ln"), "none", (0, 1, 2)), computation.describe(_FORMULA)
+    return Reproduction(candidate, computation, equal, 60, 30.0, match, words, NO_AFFINE)
 
 
 def list_found() -> Iterator[Identification]:
@@ -120,11 +111,8 @@ def list_found() -> Iterator[Identification]:
         {"precision": "float16, rounded before gamma", "equal": 0.12345},
     ):  # fmt: skip
         yield find(doubtful=(DOUBTFUL._replace(**changed), DOUBTFUL._replace(norm="rms")))
-    for reason in (
-        "the input has fewer than two values",
-        "the input is constant: every norm makes the same of it",
-    ):
-        yield find(reason=reason)
+    yield find(reason="the input has fewer than two values")
+    yield find(reason="the input is constant: every norm makes the same of it")
     yield find(unchanged=57)
     for pairs, axes in (([0.5], ()), (np.arange(1.0, 6.0), (2,))):
         yield find(plain=make_map(pairs, pairs, axes)._replace(wrong=3, first_wrong=(0, 2)))
@@ -134,14 +122,8 @@ def list_found() -> Iterator[Identification]:
 
 def list_diagnoses() -> Iterator[Diagnosis]:
     """Yield what is said of each, and of each beside a norm that was asked for."""
-    plans = [
-        make_plan(Request(name, layout="NLC", **options), X.shape, X.dtype)
-        for name, options in (
-            ("ln", {"eps": 1e-3, "ddof": 2}),
-            ("gn", {"groups": 5}),
-            ("rms", {"like": "gemma"}),
-        )
-    ]
+    requests = Request("ln", eps=1e-3, ddof=2), Request("gn", groups=5), Request("rms", like="gemma")
+    plans = [make_plan(request._replace(layout="NLC"), X.shape, X.dtype) for request in requests]
     given = Given(np.arange(1.0, 6.0), np.arange(3.0, 8.0))
     for number, found in enumerate(list_found()):
         yield diagnose(found)

@@ -30,45 +30,11 @@ def fit(y, axes, most=math.inf, dtype="f8"):
     return [(one.affine, one.model, precision) for one, precision in found]
 
 
-@pytest.mark.parametrize(("norm", "shift"), [("ln", 0.3), ("ln", 0.0), ("rms", 0.3), ("rms", 0.0)])
-@pytest.mark.parametrize("axes", [(2,), (1, 2)])
-def test_a_gamma_and_a_beta_of_the_axes_reduced_are_fitted(norm, shift, axes):
-    rng = np.random.default_rng(1)
-    gamma = rng.uniform(0.5, 2.0, [n if axis in axes else 1 for axis, n in enumerate(X.shape)])
-    y = normalize(X, norm, axes=axes, eps=1e-3).normalized * gamma + shift * gamma
-    fitted = [
-        one
-        for one in fit(y, axes)
-        if one[0].scale.shape == gamma.shape and (norm == "ln") == (one[1].divisor.spread == "std")
-    ]
-    affine, model, precision = fitted[0]
-    np.testing.assert_allclose(affine.scale, gamma, rtol=1e-9)
-    np.testing.assert_allclose(0.0 if affine.shift is None else affine.shift, shift * gamma, atol=1e-9)
-    assert (affine.shift is None) == (norm == "rms" and shift == 0.0)
-    assert (model.eps_mode, model.low, model.high, precision) == ("inside", 1e-3, 1e-3, "float64")
-    assert model.bits > 100.0
-
-
-def test_one_pair_for_all_values_is_fitted_where_it_is_fewer_than_a_map_has():
-    y = 2.5 * normalize(X, "ln", eps=1e-3).normalized + 0.25
-    (affine, model, _), *_ = fit(y, (2,), 100.0)
-    assert (affine.scale.item(), affine.shift.item()) == pytest.approx((2.5, 0.25))
-    assert model.low == 1e-3
-    assert not fit(y, (2,), 1.0)
-
-
 def test_what_no_gamma_and_beta_make_is_not_fitted():
     y = normalize(X, "ln", eps=1e-3).normalized
     for wrong in (y**2, np.where(X.max() == X, y + 1e-6, y), np.random.default_rng(2).normal(size=X.shape)):
         assert not fit(wrong, (2,))
     assert not fit(np.where(X.max() == X, np.nan, y), (2,))
-
-
-def test_groups_of_two_values_show_no_gamma():
-    x = X[:, :, :2]
-    grid = next(grid for grid in enumerate_grids(x.shape) if grid.axes == (2,))
-    y = normalize(x, "ln").normalized * np.array([0.5, 2.0])
-    assert not list(estimate(x, y, np.dtype("f8"), [grid]))
 
 
 def test_an_eps_that_was_rounded_to_float32_is_fitted_in_float64_alone():
@@ -79,16 +45,6 @@ def test_an_eps_that_was_rounded_to_float32_is_fitted_in_float64_alone():
     short = (normalize(X, "ln", eps=1e-3).normalized * gamma).astype("f4").astype("f8")
     (_, model, _), *_ = [one for one in fit(short, (2,), dtype="f4") if one[0].scale.shape == (1, 1, 4)]
     assert (model.low, model.high) == (1e-3, 1e-3)
-
-
-@pytest.mark.parametrize(("along", "axes"), [(None, ()), (1, (1,)), (2, (2,))])
-def test_where_one_pair_fits_no_others_are_told_and_else_they_are(along, axes):
-    gamma = 2.5 if along is None else np.linspace(0.5, 2.0, X.shape[along])
-    y = normalize(X, "ln", eps=1e-3).normalized * (gamma if along != 1 else gamma[:, None])
-    shapes = [one[0].scale.shape for one in fit(y, (2,), 100.0)]
-    assert shapes
-    wanted = tuple(n if axis in axes else 1 for axis, n in enumerate(X.shape))
-    assert set(shapes) == {wanted}
 
 
 @pytest.mark.parametrize("size", [1e-3, 0.01, 1.0])

@@ -9,7 +9,7 @@ import pytest
 
 from normcli.identifying.models.divisor_fit import choose_eps, fit_models
 from normcli.identifying.models.standards import standardize
-from normcli.norms.divisors import DEVIATION, LENGTH, RANGE, ROOT_MEAN_SQUARE
+from normcli.norms.divisors import DEVIATION, RANGE, ROOT_MEAN_SQUARE
 from normcli.norms.rules import EpsMode
 
 ROWS = np.random.default_rng(0).normal(0.7, 2.0, (6, 9)) * np.linspace(0.5, 2.0, 6)[:, None]
@@ -23,23 +23,6 @@ def fit(divisor, factor, rows=ROWS, width=WIDTH):
     return list(fit_models(standard, factors * (1.0 - width), factors * (1.0 + width)))
 
 
-@pytest.mark.parametrize("divisor", [DEVIATION, ROOT_MEAN_SQUARE])
-@pytest.mark.parametrize(
-    ("mode", "factor"),
-    [
-        (EpsMode.INSIDE, lambda s, eps: s.size / np.sqrt(s.size**2 + eps)),
-        (EpsMode.OUTSIDE, lambda s, eps: s.size / (s.size + eps)),
-    ],
-)
-def test_an_eps_is_known_as_well_as_the_factors(divisor, mode, factor):
-    models = fit(divisor, lambda s: factor(s, 1e-3))
-    (model,) = [model for model in models if model.p is None]
-    assert (model.divisor, model.eps_mode, model.ddof) == (divisor, mode, 0)
-    assert model.low < 1e-3 < model.high < 1.01e-3
-    assert model.high - model.low < 2e-6
-    assert model.is_likely
-
-
 def test_without_an_eps_both_places_fit_and_what_is_too_small_to_show():
     inside, outside = fit(DEVIATION, lambda s: 1.0)
     size = standardize(ROWS, DEVIATION).size.min()
@@ -50,49 +33,11 @@ def test_without_an_eps_both_places_fit_and_what_is_too_small_to_show():
     assert inside.floor == outside.floor == size
 
 
-def test_a_group_whose_factor_has_no_end_allows_any_eps_of_its_own_alone():
-    standard = standardize(ROWS, DEVIATION)
-    factors = standard.size / np.sqrt(standard.size**2 + 1e-3)
-    least, largest = factors * (1.0 - WIDTH), factors * (1.0 + WIDTH)
-    least[2], largest[2] = 0.0, np.inf
-    assert [model.eps_mode for model in fit_models(standard, least, largest)] == ["inside"]
-    least[:], largest[:] = 0.0, np.inf
-    assert not list(fit_models(standard, least, largest))
-
-
 def test_a_range_is_divided_by_as_it_is():
     (model,) = fit(RANGE, lambda s: 1.0)
     assert (model.divisor, model.eps_mode, model.low, model.high) == (RANGE, EpsMode.FLOOR, 0.0, 0.0)
     for factor in (1.0 + 1e-6, 1.0 - 1e-6):
         assert not fit(RANGE, lambda s, factor=factor: factor)
-
-
-def test_a_length_is_named_by_its_p_and_what_it_is_at_least():
-    length = np.abs(ROWS).sum(axis=1)
-    models = fit(ROOT_MEAN_SQUARE, lambda s: s.size / length)
-    (model,) = [model for model in models if model.divisor == LENGTH]
-    assert (model.p, model.eps_mode, model.low, model.high) == (1.0, EpsMode.FLOOR, 0.0, length.min())
-    (added,) = [m for m in fit(ROOT_MEAN_SQUARE, lambda s: s.size / (length + 0.01)) if m.p == 1.0]
-    assert (added.eps_mode, added.low < 0.01 < added.high) == (EpsMode.OUTSIDE, True)
-    root = np.linalg.norm(ROWS, axis=1)
-    (plain,) = [m for m in fit(ROOT_MEAN_SQUARE, lambda s: s.size / root) if m.p == 2.0]
-    assert plain.square == pytest.approx(2.0 * WIDTH * root.min() ** 2, rel=1e-6)
-    inside = [m for m in fit(ROOT_MEAN_SQUARE, lambda s: s.size / np.sqrt(root**2 + 0.01)) if m.p == 2.0]
-    assert [(m.eps_mode, m.low < 0.01 < m.high) for m in inside] == [(EpsMode.INSIDE, True)]
-
-
-def test_values_that_are_missing_do_not_count():
-    rows = ROWS.copy()
-    rows[0, :3] = np.nan
-    standard = standardize(rows, DEVIATION)
-    assert standard.counts.tolist() == [6.0, 9.0, 9.0, 9.0, 9.0, 9.0]
-    assert standard.size[0] == pytest.approx(ROWS[0, 3:].std())
-    assert standardize(ROWS, DEVIATION).missing is None
-    np.testing.assert_array_equal(standard.missing, np.isnan(rows))
-    assert standard.measure_length(1.0)[0] == pytest.approx(np.abs(ROWS[0, 3:]).sum())
-    factor = np.sqrt((standard.counts - 1) / standard.counts)
-    models = list(fit_models(standard, factor * (1.0 - WIDTH), factor * (1.0 + WIDTH)))
-    assert [model.ddof for model in models if model.low == 0.0] == [1, 1]
 
 
 @pytest.mark.parametrize(

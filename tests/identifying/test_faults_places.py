@@ -8,7 +8,6 @@ import pytest
 from normcli.identifying.faults.fault_search import open_cases
 from normcli.identifying.faults.index_region import find_region
 from normcli.identifying.faults.joint_search import open_joints
-from normcli.identifying.models.weight import choose_bits
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from tests.conftest import pose
@@ -69,12 +68,6 @@ def test_channels_of_groups_are_told_by_the_tensors_axis():
     assert find(np.s_[:, 7], "gn", x, None, groups=4).words == "for c=7"
     region = find(np.s_[:, 6:], "gn", x, None, groups=4)
     assert (region.words, region.mask.shape) == ("for c ≥ 6", (3, 4, 3, 10))
-
-
-def test_a_region_of_many_separate_indices_takes_more_bits_than_a_run():
-    assert find(np.s_[:, 3:]).bits < find(np.s_[..., ::4]).bits
-    assert choose_bits(64, 63) == pytest.approx(12.0)
-    assert find(np.s_[1, 2:]).slices == 8
 
 
 @pytest.mark.slow

@@ -34,10 +34,7 @@ def tell(x, y, gamma=None, beta=None, norm="ln", **options):
 @pytest.mark.parametrize(
     ("index", "value", "cause"),
     [
-        pytest.param(3, np.nan, "y is NaN for n=3", id="a row"),
-        pytest.param(np.s_[:, 4], np.nan, "y is NaN for c=4", id="a column"),
         pytest.param((3, 5), np.nan, "y is NaN for n=3, c=5", id="a value"),
-        pytest.param(3, np.inf, "y is infinite for n=3", id="an infinite row"),
         pytest.param(
             ([1, 4], [5, 9]), -np.inf, "y is infinite for 2 values, the first at (1, 5)", id="two values"
         ),
@@ -82,28 +79,21 @@ FACTORS = {
 }
 
 
-@pytest.mark.parametrize("norm", ["ln", "rms"])
-@pytest.mark.parametrize("affine", [(None, None), (G.astype("f2"), B.astype("f2"))], ids=["bare", "gamma"])
 @pytest.mark.parametrize("where", FACTORS)
-def test_squares_that_overflow_are_named_in_every_group_or_in_some(where, affine, norm):
-    x = (WIDE * FACTORS[where]).astype("f2")
-    gamma, beta = affine if norm == "ln" else (affine[0], None)
+def test_squares_that_overflow_are_named_in_every_group_or_in_some(where):
+    """Where gamma multiplies zeros, beta alone is left."""
+    x, gamma, beta = (values.astype("f2") for values in (WIDE * FACTORS[where], G, B))
     with np.errstate(over="ignore"):
         over = np.isinf((x * x).max(-1, keepdims=True))
-    right = standardize(x) if norm == "ln" else x / np.sqrt((x.astype("f8") ** 2).mean(-1, keepdims=True))
-    scaled = np.where(over, 0.0, right) * (1.0 if gamma is None else gamma)
-    told = tell(x, scaled + (0.0 if beta is None else beta), gamma, beta, norm)
-    assert told.fault == "stats-overflow"
-    assert told.cause == f"{norm} differs: x · x overflows float16 in {where}"
-    assert told.remedy == "square and add in float32"
+    told = tell(x, np.where(over, 0.0, standardize(x)) * gamma + beta, gamma, beta)
+    assert (told.fault, told.remedy) == ("stats-overflow", "square and add in float32")
+    assert told.cause == f"ln differs: x · x overflows float16 in {where}"
 
 
-@pytest.mark.parametrize("affine", [(None, None), (G[:16].astype("f2"), B.astype("f2"))], ids=["bare", "gamma"])
-def test_a_sum_that_overflows_is_named_where_no_square_does(affine):
+def test_a_sum_that_overflows_is_named_where_no_square_does():
     x = (draw((6, 16), mean=0.0) * 20 + 240).clip(-250, 250).astype("f2")
     assert (x.astype("f4") ** 2).max() < 65504 < (x.astype("f4") ** 2).sum(-1).min()
-    y = np.zeros(x.shape) if affine[0] is None else np.broadcast_to(affine[1], x.shape)
-    told = tell(x, y, *affine)
+    told = tell(x, np.zeros(x.shape))
     assert told.cause == "ln differs: the sum of x · x overflows float16 in every group"
 
 
@@ -120,9 +110,8 @@ def test_a_variance_that_underflows_is_said_to_be_0(scale, what, where, norm):
     divisor = np.sqrt(square.astype("f2").astype("f8").mean(-1, keepdims=True) + 1e-8)
     told = tell(x, centred / divisor, norm=norm, eps=1e-8)
     names = {"ln": ("the variance", "(x − mean)²"), "rms": ("the mean square", "x · x")}[norm]
-    assert told.fault == "stats-underflow"
+    assert (told.fault, told.remedy) == ("stats-underflow", "square and add in float32")
     assert told.cause == f"{norm} differs: {names[what == 'each']} underflows to 0 in float16, in {where}"
-    assert told.remedy == "square and add in float32"
 
 
 @pytest.mark.slow
@@ -158,10 +147,8 @@ def test_so_are_sums_in_an_order_that_is_not_known():
         lanes = np.add.accumulate(values.reshape(64, 128, 8), axis=1, dtype=np.float16)[:, -1]
         return np.add.accumulate(lanes, axis=1, dtype=np.float16)[:, -1:]
 
-    n = np.float16(1024)
-    mean = add(x) / n
-    deviations = x - mean
-    told = tell(x, deviations / np.sqrt(add(deviations * deviations) / n + np.float16(1e-5)))
+    deviations = x - add(x) / np.float16(1024)
+    told = tell(x, deviations / np.sqrt(add(deviations * deviations) / np.float16(1024) + np.float16(1e-5)))
     assert told.fault == "stats-half-sums"
 
 
@@ -182,7 +169,7 @@ def spoil_statistics(x, which):
     ("which", "cause"),
     [
         pytest.param("last", "y is right, except for n=23", id="a stale row"),
-        pytest.param("mod", "statistics are those of index n − 16 for n ≥ 16", id="stale rows"),
+        pytest.param("mod", "statistics are taken from index n − 16 for n ≥ 16", id="stale rows"),
         pytest.param("warp", "the mean is right, the divisor is another", id="a warp left out"),
     ],
 )
@@ -212,7 +199,6 @@ def test_where_other_groups_overflow_as_well_it_is_not_the_source():
     assert tell(x, fill(2, 0.0, x)).cause == "ln differs: y is 0 for n=2"
 
 
-@pytest.mark.slow
 def test_padded_rows_of_zeros_are_called_so():
     x = np.where(np.arange(6)[:, None] < 4, X, np.float32(0.0))
     told = tell(x, np.where(x == 0.0, 0.0, standardize(x) * G + B), G, B)
@@ -244,17 +230,9 @@ def test_a_variance_of_one_value_with_ddof_1_is_named(norm, shape):
 CONSTANT = np.repeat(np.arange(4.0, dtype="f4")[:, None], 16, 1)
 
 
-@pytest.mark.all_quick
-@pytest.mark.parametrize(
-    ("y", "gamma", "beta"),
-    [
-        pytest.param(np.ones((4, 16)), None, None, id="one number"),
-        pytest.param(CONSTANT + 1, None, None, id="near x"),
-        pytest.param(np.random.default_rng(0).normal(size=(4, 16)), G, B, id="noise"),
-    ],
-)
-def test_constant_groups_show_nothing_of_the_norm(y, gamma, beta):
-    told = tell(CONSTANT, y, gamma, beta)
+@pytest.mark.parametrize("given", [(CONSTANT + 1,), (np.random.default_rng(0).normal(size=(4, 16)), G, B)])
+def test_constant_groups_show_nothing_of_the_norm(given):
+    told = tell(CONSTANT, *given)
     assert told.cause == "ln differs: x is constant in every group"
     assert told.evidence == ("it shows nothing of the norm",)
     assert told.next_step.startswith("normcli generate --shape 4,16 ")

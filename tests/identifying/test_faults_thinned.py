@@ -7,10 +7,9 @@ import pytest
 
 from normcli.dtypes import find_type
 from tests.identifying.faulty import ask, draw, draw_affine, name, standardize
-from tests.marks import costly
+from tests.marks import costly, sampled
 
 GAMMA, BETA = draw_affine(64)
-WAYS = [("f4", 0.0), ("f4", 30.0), ("f2", 0.0), ("f2", 30.0), ("f8", 3.0)]
 
 
 def make(dtype, mean, shape=(24, 64)):
@@ -18,28 +17,16 @@ def make(dtype, mean, shape=(24, 64)):
     return x, standardize(x) * GAMMA + BETA
 
 
-@costly
-@pytest.mark.parametrize("p", [0.1, 0.125, 0.5])
+@sampled
+@pytest.mark.parametrize(("dtype", "mean"), [("f4", 0.0), ("f4", 30.0), ("f2", 0.0), ("f2", 30.0), ("f8", 3.0)])
+@pytest.mark.parametrize("number", [0.1, 0.125, 0.5])
 @pytest.mark.slow
-def test_a_dropout_is_named_with_its_part(p):
-    for dtype, mean in WAYS:
-        x, y = make(dtype, mean)
-        kept = np.random.default_rng(3).random(y.shape) >= p
-        assert name("ln", x, y * kept / (1 - p), GAMMA, BETA) == (
-            ["after-dropout"], [f"a dropout of {p} follows"],
-        )  # fmt: skip
-
-
-@pytest.mark.slow
-@costly
-@pytest.mark.parametrize("step", [0.0312, 0.05, 1 / 32, 0.001])
-def test_a_grid_is_named_with_its_step(step):
-    for dtype, mean in WAYS:
-        x, y = make(dtype, mean)
-        if step < 0.01 and dtype == "f2":
-            continue
-        ids, causes = name("ln", x, np.round(y / step) * step, GAMMA, BETA)
-        assert (ids, causes) == (["after-quantized"], [f"y is rounded to steps of {step:.3g}"])
+def test_a_dropout_and_a_grid_are_named_with_their_number(number, dtype, mean):
+    x, y = make(dtype, mean)
+    kept = np.random.default_rng(3).random(y.shape) >= number
+    assert name("ln", x, y * kept / (1 - number), GAMMA, BETA)[1] == [f"a dropout of {number} follows"]
+    grid = np.round(y / number) * number
+    assert name("ln", x, grid, GAMMA, BETA)[1] == [f"y is rounded to steps of {number}"]
 
 
 def test_ends_of_a_grid_cut():
@@ -51,11 +38,9 @@ def test_ends_of_a_grid_cut():
 @pytest.mark.parametrize("kind", ["float8_e4m3fn", "float8_e5m2"])
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 def test_numbers_of_float8_are_named(kind, dtype):
-    pytest.importorskip("ml_dtypes")
-    import ml_dtypes
-
+    short = getattr(pytest.importorskip("ml_dtypes"), kind)
     x, y = make(find_type(dtype), 3.0)
-    found = name("ln", x, y.astype(getattr(ml_dtypes, kind)).astype("f4"), GAMMA, BETA)
+    found = name("ln", x, y.astype(short).astype("f4"), GAMMA, BETA)
     assert found == (["after-quantized"], [f"y is rounded to {kind.removesuffix('fn')}"])
 
 

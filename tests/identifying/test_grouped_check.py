@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,100 +10,47 @@ import pytest
 from normcli import check
 from normcli.errors import DataError, UsageError
 
+ASKED = ("check", "zscore", "-i", "x.csv", "--actual", "y.csv", "--by", "prompt", "-q")
 
-@pytest.fixture
-def rewards(tmp_path, monkeypatch):
-    """A table of 8 rewards for each of 6 prompts, and a function that writes what somebody made of each group."""
-    monkeypatch.chdir(tmp_path)
-    rng = np.random.default_rng(3)
-    x, prompts = rng.standard_normal((48, 2)).round(3), rng.permutation(np.repeat(np.arange(6), 8))
 
-    def write(name, call, column="prompt"):
-        y = np.empty(x.shape)
-        for prompt in range(6):
-            y[prompts == prompt] = call(x[prompts == prompt])
-        rows = "\n".join(f"{prompt},{a!r},{b!r}" for prompt, (a, b) in zip(prompts, y.tolist(), strict=True))
-        (tmp_path / name).write_text(f"{column},reward,length\n{rows}\n")
+class Rewards:
+    """A table of rewards of 6 prompts, and what somebody makes of each group; in two columns, of 8 rows each."""
+
+    def __init__(self, counts=(8,) * 6, columns=2):
+        rng = np.random.default_rng(3)
+        self.prompts = rng.permutation(np.repeat(np.arange(len(counts)), counts))
+        self.x = rng.standard_normal((len(self.prompts), columns)).round(3)
+
+    def make(self, call):
+        y = np.empty(self.x.shape)
+        for prompt in np.unique(self.prompts):
+            y[self.prompts == prompt] = call(self.x[self.prompts == prompt])
         return y
 
-    write("x.csv", lambda x: x)
-    write.x, write.prompts = x, prompts
-    return write
+    def write(self, call, name="y.csv"):
+        y = self.make(call)
+        rows = zip(self.prompts, y.tolist(), strict=True)
+        lines = (f"{prompt},{a!r},{b!r}\n" for prompt, (a, b) in rows)
+        Path(name).write_text("prompt,reward,length\n" + "".join(lines))
+        return y
+
+    def tell(self, y, **options):
+        return check(y, self.x, "zscore", by=self.prompts, **options).diagnosis
+
+
+@pytest.fixture
+def rewards(here):
+    made = Rewards()
+    made.write(lambda x: x, "x.csv")
+    return made
 
 
 def score(x, ddof=0, eps=0.0):
     return (x - x.mean(0)) / (x.std(0, ddof=ddof) + eps)
 
 
-@pytest.mark.parametrize(
-    ("call", "options", "cause"),
-    [
-        pytest.param(score, (), None, id="right"),
-        pytest.param(lambda x: score(x, 1), (), "zscore differs: it is that of --ddof 1", id="ddof"),
-        pytest.param(lambda x: score(x, 1, 1e-4), (), "zscore differs: it is that of --like trl", id="trl"),
-        pytest.param(lambda x: score(x, 1, 1e-4), ("--like", "trl"), None, id="like trl"),
-        pytest.param(
-            lambda x: score(x, 1, 1e-3),
-            (),
-            "zscore differs: it is that of --eps 0.001 --eps-mode outside --ddof 1",
-            id="eps",
-        ),
-        pytest.param(
-            lambda x: score(x, 1), ("--like", "trl"), "zscore differs: it is that of --eps 0", id="no eps"
-        ),
-        pytest.param(score, ("--ddof", "1"), "zscore differs: it is that of --ddof 0", id="population"),
-        pytest.param(lambda x: 2 * score(x), (), "zscore differs: every value is multiplied by 2", id="factor"),
-        pytest.param(
-            lambda x: x - x.mean(0), ("--like", "trl"), "zscore differs: the deviations are not", id="no scale"
-        ),
-    ],
-)
-def test_scores_within_groups_are_judged(call, options, cause, rewards, normcli):
-    rewards("y.csv", call)
-    ran = normcli(
-        "check", "zscore", "-i", "x.csv", "--actual", "y.csv", "--by", "prompt", *options, "-f", "json", "-q"
-    )
-    told = json.loads(ran.out)
-    assert (ran.code, told["ok"]) == ((0, True) if cause is None else (1, False))
-    assert told["diagnosis"] is None if cause is None else told["diagnosis"]["cause"].startswith(cause)
-    assert (told["by"], told["group_count"], told["check"]["compared"]) == (["prompt"], 12, 96)
-
-
-@pytest.mark.parametrize(
-    ("ddof", "eps", "option"),
-    [
-        (0, 0.0, None),
-        (1, 0.0, "--ddof 1"),
-        (1, 1e-3, "--eps 0.001 --eps-mode outside --ddof 1"),
-    ],
-)
-def test_rows_that_were_normalized_together_are_told(ddof, eps, option, rewards):
-    told = check(score(rewards.x, ddof, eps), rewards.x, "zscore", by=rewards.prompts).diagnosis
-    assert told.cause == "zscore differs: the rows of all groups were normalized together"
-    assert told.evidence == (() if option is None else (f"every value agrees with {option}",))
-
-
-def test_of_the_requests_that_agree_the_nearest_is_named(rewards):
-    """A table is within the tolerance of --eps 1e-12 --eps-mode inside, too."""
-    x, prompts = rewards.x, rewards.prompts
-    y = rewards("y.csv", lambda x: score(x, 1, 1e-8))
-    told = check(y, x, "zscore", by=prompts, like="trl").diagnosis
-    assert (told.cause, told.alternatives) == ("zscore differs: it is that of --eps 1e-08", ())
-    y = rewards("y.csv", lambda x: score(x, 1)).astype("float32")
-    told = check(y, x, "zscore", by=prompts, like="trl").diagnosis
-    assert told.cause == "zscore differs: it is that of --eps 0"
-    assert "--eps 1e-08" in told.alternatives
-    assert "--eps 1e-05" not in told.alternatives
-
-
-def test_several_wrong_values_of_a_right_table_are_told(rewards):
-    x, prompts = rewards.x, rewards.prompts
-    y = rewards("y.csv", score)
-    y[3, 1], y[40, 0] = 0.0, np.nan
-    told = check(y, x, "zscore", by=prompts).diagnosis
-    assert told.cause == "zscore differs: y is right, except for 2 values"
-    assert told.evidence[0].startswith("row 41, column 0: nan, where ")
-    assert told.fault == "where-values"
+def halve(x, ddof=0):
+    return score(x, ddof).astype("f2").astype(float)
 
 
 def noise(x):
@@ -111,35 +58,68 @@ def noise(x):
 
 
 @pytest.mark.parametrize(
-    ("call", "cause"),
+    ("call", "options", "cause"),
     [
-        pytest.param(
-            lambda x: score(x) + noise(x), "zscore differs: y is nearly the norm of each group", id="noise"
-        ),
-        pytest.param(
-            lambda x: score(x, 1) + noise(x),
-            "zscore differs: ddof is 1, and y is nearly the norm of each group",
-            id="noise beside another ddof",
-        ),
-        pytest.param(
-            lambda x: score(x) * 1.002, "zscore differs: every value is multiplied by 1.002", id="factor"
-        ),
+        pytest.param(score, {}, None, id="right"),
+        pytest.param(lambda x: score(x, 1), {}, "it is that of --ddof 1", id="ddof"),
+        pytest.param(lambda x: score(x, 1, 1e-4), {}, "it is that of --like trl", id="trl"),
+        pytest.param(lambda x: score(x, 1, 1e-4), {"like": "trl"}, None, id="like trl"),
+        pytest.param(lambda x: score(x, 1, 1e-3), {}, "it is that of --eps 0.001 --eps-mode outside --ddof 1", id="eps"),
+        pytest.param(lambda x: score(x, 1), {"like": "trl"}, "it is that of --eps 0", id="no eps"),
+        pytest.param(score, {"ddof": 1}, "it is that of --ddof 0", id="population"),
+        pytest.param(lambda x: 2 * score(x), {}, "every value is multiplied by 2", id="factor"),
+        pytest.param(lambda x: 1.002 * score(x), {}, "every value is multiplied by 1.002", id="a small one"),
+        pytest.param(lambda x: x - x.mean(0), {"like": "trl"}, "the deviations are not divided", id="no scale"),
+        pytest.param(lambda x: score(x) + noise(x), {}, "y is nearly the norm of each group", id="noise"),
+        pytest.param(lambda x: score(x, 1) + noise(x), {}, "ddof is 1, and y is nearly the norm of each group", id="both"),
+        pytest.param(halve, {}, "y holds float16 numbers, though x is float64", id="half precision"),
+        pytest.param(lambda x: halve(x, 1), {}, "it is that of --ddof 1", id="half precision and ddof"),
     ],
-)
-def test_small_errors_in_all_groups_are_told(call, cause, rewards):
-    told = check(rewards("y.csv", call), rewards.x, "zscore", by=rewards.prompts).diagnosis
-    assert told.cause == cause
+)  # fmt: skip
+def test_scores_within_groups_are_judged(call, options, cause):
+    rewards = Rewards()
+    told = rewards.tell(rewards.make(call), **options)
+    assert told is None if cause is None else told.cause == f"zscore differs: {cause}"
+
+
+def test_the_answer_counts_groups_and_values(rewards, normcli):
+    rewards.write(lambda x: halve(x, 1))
+    ran = normcli(*ASKED, "-f", "json")
+    told = ran.json
+    assert (ran.code, told["by"], told["group_count"], told["check"]["compared"]) == (1, ["prompt"], 12, 96)
+    assert told["diagnosis"]["evidence"][0] == "y holds float16 numbers"
 
 
 @pytest.mark.parametrize(
-    ("ddof", "cause"),
-    [(0, "y holds float16 numbers, though x is float64"), (1, "it is that of --ddof 1")],
+    ("ddof", "eps", "option"),
+    [(0, 0.0, None), (1, 0.0, "--ddof 1"), (1, 1e-3, "--eps 0.001 --eps-mode outside --ddof 1")],
 )
-def test_a_table_of_half_precision_is_judged_as_such(ddof, cause, rewards):
-    y = rewards("y.csv", lambda x: score(x, ddof).astype("float16").astype(float))
-    told = check(y, rewards.x, "zscore", by=rewards.prompts).diagnosis
-    assert told.cause == f"zscore differs: {cause}"
-    assert ddof == 0 or told.evidence[0] == "y holds float16 numbers"
+def test_rows_that_were_normalized_together_are_told(ddof, eps, option):
+    rewards = Rewards()
+    told = rewards.tell(score(rewards.x, ddof, eps))
+    assert told.cause == "zscore differs: the rows of all groups were normalized together"
+    assert told.evidence == (() if option is None else (f"every value agrees with {option}",))
+
+
+def test_of_the_requests_that_agree_the_nearest_is_named():
+    """A table is within the tolerance of --eps 1e-12 --eps-mode inside, too."""
+    rewards = Rewards()
+    told = rewards.tell(rewards.make(lambda x: score(x, 1, 1e-8)), like="trl")
+    assert (told.cause, told.alternatives) == ("zscore differs: it is that of --eps 1e-08", ())
+    told = rewards.tell(rewards.make(lambda x: score(x, 1)).astype("float32"), like="trl")
+    assert told.cause == "zscore differs: it is that of --eps 0"
+    assert "--eps 1e-08" in told.alternatives
+    assert "--eps 1e-05" not in told.alternatives
+
+
+def test_several_wrong_values_of_a_right_table_are_told():
+    rewards = Rewards()
+    y = rewards.make(score)
+    y[3, 1], y[40, 0] = 0.0, np.nan
+    told = rewards.tell(y)
+    assert told.cause == "zscore differs: y is right, except for 2 values"
+    assert told.evidence[0].startswith("row 41, column 0: nan, where ")
+    assert told.fault == "where-values"
 
 
 @pytest.mark.parametrize(
@@ -150,91 +130,70 @@ def test_a_table_of_half_precision_is_judged_as_such(ddof, cause, rewards):
         (None, "it is the standard deviation of all rows about the means of their groups"),
     ],
 )
-def test_rows_that_share_one_divisor_are_told(ddof, evidence, rewards, normcli):
-    about = rewards("y.csv", lambda x: x - x.mean(0))
+def test_rows_that_share_one_divisor_are_told(ddof, evidence):
+    rewards = Rewards()
+    about = rewards.make(lambda x: x - x.mean(0))
     divisor = about.std(0) if ddof is None else rewards.x.std(0, ddof=ddof)
-    rewards("y.csv", lambda x: (x - x.mean(0)) / divisor)
-    ran = normcli("check", "zscore", "-i", "x.csv", "--actual", "y.csv", "--by", "prompt", "-f", "json", "-q")
-    told = json.loads(ran.out)["diagnosis"]
-    assert told["cause"] == f"zscore differs: one divisor serves all groups, {divisor[0]:.6g}"
-    assert (told["evidence"], told["fault"]) == ([evidence], "stats-constant")
+    told = rewards.tell(about / divisor)
+    assert told.cause == f"zscore differs: one divisor serves all groups, {divisor[0]:.6g}"
+    assert (told.evidence, told.fault) == ((evidence,), "stats-constant")
 
 
-@pytest.fixture
-def uneven():
-    """Rewards of 7 prompts with 8 to 14 rows each, and a function that makes something of each group."""
-    rng = np.random.default_rng(3)
-    prompts = rng.permutation(np.repeat(np.arange(7), np.arange(8, 15)))
-    x = rng.standard_normal(len(prompts))
-
-    def ask(call):
-        y = np.empty(len(x))
-        for prompt in range(7):
-            y[prompts == prompt] = call(x[prompts == prompt])
-        return check(y, x, "zscore", by=prompts).diagnosis
-
-    return ask
+UNEVEN = Rewards(range(8, 15), 1)
+"""Of 7 prompts with 8 to 14 rows."""
 
 
 @pytest.mark.parametrize("ddof", [0, 1])
-def test_a_mean_of_the_other_rows_is_named(ddof, uneven):
-    told = uneven(lambda x: (x - (x.sum() - x) / (len(x) - 1)) / x.std(ddof=ddof))
+def test_a_mean_of_the_other_rows_is_named(ddof):
+    told = UNEVEN.tell(UNEVEN.make(lambda x: (x - (x.sum() - x) / (len(x) - 1)) / x.std(ddof=ddof)))
     assert told.cause == "zscore differs: the mean leaves out the row itself, as RLOO"
     assert told.evidence[1:] == (() if ddof == 0 else ("ddof is 1, not 0",))
 
 
-def test_a_factor_of_one_group_is_not_said_of_every_value(uneven):
-    told = uneven(lambda x: len(x) / 7 * score(x))
-    assert (
-        told.cause
-        == "zscore differs: every value is multiplied by 2; in group by=6 0, one of 7 of 7 that differ"
+def test_a_factor_of_one_group_is_not_said_of_every_value():
+    told = UNEVEN.tell(UNEVEN.make(lambda x: len(x) / 7 * score(x)))
+    assert told.cause.startswith(
+        "zscore differs: every value is multiplied by 2; in group by=6 0, one of 7 of 7"
     )
-    assert uneven(lambda x: 2 * score(x)).cause == "zscore differs: every value is multiplied by 2"
 
 
-def test_the_worst_value_and_the_groups_that_differ_are_named(rewards, normcli, tmp_path):
-    y = rewards("y.csv", score)
-    lines = (tmp_path / "y.csv").read_text().splitlines()
+def test_the_worst_value_and_the_groups_that_differ_are_named(rewards, normcli):
+    y = rewards.write(score)
+    lines = Path("y.csv").read_text().splitlines()
     prompt = lines[5].split(",")[0]
     lines[5] = f"{prompt},{y[4, 0] + 1},{y[4, 1]}"
-    (tmp_path / "y.csv").write_text("\n".join(lines) + "\n")
-    ran = normcli("check", "zscore", "-i", "x.csv", "--actual", "y.csv", "--by", "prompt")
-    assert f"n=4 c=0   group prompt={prompt} reward" in ran.out
-    assert "1 of 12 groups differs" in ran.out
-    assert "12.5 %" in ran.out
-    assert "zscore differs: y is right, except for 1 value" in ran.out
+    Path("y.csv").write_text("\n".join(lines) + "\n")
+    ran = normcli(*ASKED)
     right = f"row 5, column reward: {y[4, 0] + 1:.6g}, where {y[4, 0]:.6g} is right"
-    assert right in ran.out
-    rows = normcli("check", "zscore", "-i", "x.csv", "--actual", "y.csv", "--by", "prompt", "-f", "csv").lines
+    for words in (f"n=4 c=0   group prompt={prompt} reward", "1 of 12 groups differs", "12.5 %", right):
+        assert words in ran.out
+    rows = normcli(*ASKED, "-f", "csv").lines
     assert rows[0] == "compared,prompt,column,mismatches,max_ulp"
     assert rows[1].startswith(f"normalized,{prompt},reward,1,")
     assert len(rows) == 2
 
 
-def test_the_group_that_is_examined_varies(normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "x.csv").write_text("prompt,reward\n" + "a,1\n" * 4 + "b,1\nb,2\nb,4\nb,8\n")
-    np.save(tmp_path / "y.npy", [[9.0]] * 4 + [[-2.75], [-1.75], [0.25], [4.25]])
-    told = normcli("check", "zscore", "-i", "x.csv", "--actual", "y.npy", "--by", "prompt", "-q").out
-    assert "zscore differs: the deviations are not divided" in told
+def test_the_group_that_is_examined_varies():
+    x = np.array([1.0, 1.0, 1.0, 1.0, 1.0, 2.0, 4.0, 8.0])
+    told = check([9.0] * 4 + [-2.75, -1.75, 0.25, 4.25], x, "zscore", by=[*"aaaabbbb"]).diagnosis
+    assert told.cause == "zscore differs: the deviations are not divided"
 
 
-def test_rows_in_another_order_are_told(normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "x.csv").write_text("prompt,reward\nb,1\na,2\na,4\nb,8\n")
-    (tmp_path / "y.csv").write_text("prompt,reward\na,-1\na,1\nb,-1\nb,1\n")
-    told = normcli("check", "zscore", "-i", "x.csv", "--actual", "y.csv", "--by", "prompt", "-q").out
+def test_rows_in_another_order_are_told(normcli, here):
+    (here / "x.csv").write_text("prompt,reward\nb,1\na,2\na,4\nb,8\n")
+    (here / "y.csv").write_text("prompt,reward\na,-1\na,1\nb,-1\nb,1\n")
+    told = normcli(*ASKED).out
     assert "zscore differs: rows are in another order" in told
     assert "row 1 is of prompt a in --actual, of b in --input" in told
 
 
 @pytest.mark.parametrize("lone", [0.0, 0.7])
-def test_a_group_of_one_row_is_not_judged_where_ddof_is_1(lone, normcli, tmp_path, monkeypatch):
+def test_a_group_of_one_row_is_not_judged_where_ddof_is_1(lone, normcli, here):
     """TRL makes 0 of it, verl its reward."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "x.csv").write_text("prompt,reward\na,1\na,0\nb,0.7\n")
-    np.save(tmp_path / "y.npy", [[0.5 / (0.5**0.5 + 1e-4)], [-0.5 / (0.5**0.5 + 1e-4)], [lone]])
-    ran = normcli("check", "zscore", "-i", "x.csv", "--actual", "y.npy", "--by", "prompt", "--like", "trl")
+    (here / "x.csv").write_text("prompt,reward\na,1\na,0\nb,0.7\n")
+    score = 0.5 / (0.5**0.5 + 1e-4)
+    (here / "y.csv").write_text(f"reward\n{score}\n{-score}\n{lone}\n")
+    ran = normcli(*ASKED[:-1], "--like", "trl")
     assert ran.code == 0
     assert ran.err.splitlines() == [
         "normcli: zscore: prompt=b reward: at most 1 value against ddof 1, so the variance is NaN",
@@ -242,23 +201,33 @@ def test_a_group_of_one_row_is_not_judged_where_ddof_is_1(lone, normcli, tmp_pat
     ]
 
 
-@pytest.mark.slow
-def test_values_of_groups_that_are_not_judged_are_not_compared(normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "x.csv").write_text("prompt,reward,y\nb,0.7,9\na,1,1\na,0,-1\nc,2,9\n")
-    words = ("check", "zscore", "-i", "x.csv:reward", "--actual", "x.csv:y", "--by", "prompt", "--ddof", "1")
-    told = json.loads(normcli(*words, "-f", "json", "-q").out)
+ONE_FILE = (
+    "check",
+    "zscore",
+    "-i",
+    "x.csv:reward",
+    "--actual",
+    "x.csv:y",
+    "--by",
+    "prompt",
+    "--ddof",
+    "1",
+    "-q",
+)
+
+
+def test_values_of_groups_that_are_not_judged_are_not_compared(normcli, here):
+    (here / "x.csv").write_text("prompt,reward,y\nb,0.7,9\na,1,1\na,0,-1\nc,2,9\n")
+    told = normcli(*ONE_FILE, "-f", "json").json
     assert (told["check"]["compared"], told["check"]["mismatches"]) == (2, 2)
     assert (told["check"]["worst"]["index"], told["check"]["worst"]["actual"]) == ({"n": 1, "c": 0}, 1.0)
     assert told["not_judged"] == {"groups": 2, "values": 2}
-    assert "not judged  2 values   2 groups of no more values than ddof" in normcli(*words, "-q").out
+    assert "not judged  2 values   2 groups of no more values than ddof" in normcli(*ONE_FILE).out
 
 
-def test_nothing_is_said_to_agree_where_nothing_is_judged(normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "x.csv").write_text("prompt,reward,y\na,1,5\nb,2,7\nc,3,9\n")
-    words = ("check", "zscore", "-i", "x.csv:reward", "--actual", "x.csv:y", "--by", "prompt", "--like", "trl")
-    ran = normcli(*words, "-q")
+def test_nothing_is_said_to_agree_where_nothing_is_judged(normcli, here):
+    (here / "x.csv").write_text("prompt,reward,y\na,1,5\nb,2,7\nc,3,9\n")
+    ran = normcli(*ONE_FILE)
     assert (ran.code, ran.out) == (3, "")
     assert ran.err == "normcli: x.csv:reward: no group has more values than ddof: nothing can be judged\n"
 
@@ -274,9 +243,8 @@ def test_nothing_is_said_to_agree_where_nothing_is_judged(normcli, tmp_path, mon
 def test_what_is_wrong_in_some_groups_is_not_said_of_all(wrong, told, rewards, normcli):
     """Nor is it advised: what repairs some groups would break the others."""
     kinds = iter([(0, 0.0) if prompt in wrong else (1, 1e-4) for prompt in range(6)])
-    rewards("y.csv", lambda x: score(x, *next(kinds)))
-    words = ("check", "zscore", "-i", "x.csv", "--actual", "y.csv", "--by", "prompt", "--columns", "reward")
-    diagnosis = json.loads(normcli(*words, "--like", "trl", "-f", "json", "-q").out)["diagnosis"]
+    rewards.write(lambda x: score(x, *next(kinds)))
+    diagnosis = normcli(*ASKED, "--columns", "reward", "--like", "trl", "-f", "json").json["diagnosis"]
     assert diagnosis["cause"].endswith(told)
     assert "ddof is 0" in diagnosis["cause"]
     assert (diagnosis["remedy"], diagnosis["next_step"]) == (None, None)
@@ -285,47 +253,38 @@ def test_what_is_wrong_in_some_groups_is_not_said_of_all(wrong, told, rewards, n
 @pytest.mark.parametrize("norm", ["minmax", "maxabs", "midrange", "robust"])
 def test_what_normcli_makes_of_groups_is_right(norm, rewards, normcli):
     normcli(norm, "x.csv", "--by", "prompt", "-o", "y.csv", "-q")
-    ran = normcli("check", norm, "-i", "x.csv", "--actual", "y.csv", "--by", "prompt", "--max-ulp", "0")
-    assert ran.code == 0
+    assert normcli("check", norm, *ASKED[2:], "--max-ulp", "0").code == 0
 
 
 @pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        (("--actual", "y.csv", "--actual-mean", "y.csv"), 2, "--by checks --actual alone"),
-        (("--actual", "y.csv", "--accumulate", "float32"), 2, "--by checks --actual alone"),
-        (("--actual", "y.csv", "--backward", "--dy", "y.csv"), 2, "--by checks --actual alone"),
-        (("--actual", "y.csv", "--quantize", "int8"), 2, "--by checks --actual alone"),
-        (
-            ("--actual", "y.csv", "--mask", "y.csv"),
-            2,
-            "--mask is of the whole tensor: leave it out beside --by",
-        ),
-        (("--actual", "y.csv", "--data", "[[1]]"), 2, "--input and --data each name a tensor"),
-        (("--actual", "y.csv", "--shape", "2,2"), 2, "--input and --shape each name a tensor"),
-        (("--actual", "y.csv", "--seed", "1"), 2, "--seed is of a generated tensor"),
-        (("--actual", "y.csv", "--residual-sum", "exact"), 2, "--residual-sum is of the whole tensor"),
-        (("--actual", "few.npy"), 3, "--actual few.npy: the shape is (3, 2)"),
-        ((), 2, "there is nothing to check"),
+        ("--actual y.csv --actual-mean y.csv", 2, "--by checks --actual alone"),
+        ("--actual y.csv --accumulate float32", 2, "--by checks --actual alone"),
+        ("--actual y.csv --backward --dy y.csv", 2, "--by checks --actual alone"),
+        ("--actual y.csv --quantize int8", 2, "--by checks --actual alone"),
+        ("--actual y.csv --mask y.csv", 2, "--mask is of the whole tensor: leave it out beside --by"),
+        ("--actual y.csv --data [[1]]", 2, "--input and --data each name a tensor"),
+        ("--actual y.csv --seed 1", 2, "--seed is of a generated tensor"),
+        ("--actual y.csv --residual-sum exact", 2, "--residual-sum is of the whole tensor"),
+        ("--actual few.npy", 3, "--actual few.npy: the shape is (3, 2)"),
+        ("", 2, "there is nothing to check"),
     ],
 )
-def test_refusals(words, code, told, rewards, normcli, tmp_path):
-    rewards("y.csv", score)
-    np.save(tmp_path / "few.npy", np.ones((3, 2)))
-    ran = normcli("check", "zscore", "-i", "x.csv", *words, "--by", "prompt")
-    assert (ran.code, ran.out) == (code, "")
+def test_refusals(words, code, told, rewards, normcli):
+    rewards.write(score)
+    np.save("few.npy", np.ones((3, 2)))
+    ran = normcli("check", "zscore", "-i", "x.csv", *words.split(), "--by", "prompt")
+    assert (ran.code, ran.out, ran.err.count("\n")) == (code, "", 1)
     assert told in ran.err
-    assert ran.err.count("\n") == 1
 
 
 def test_advantages_in_python_are_judged():
     """Of ones and zeros as well, where a prompt whose rewards are all alike has advantages of 0."""
     x = np.array([1.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0], "float32").reshape(12, 1)
     prompts = np.repeat(["p", "q", "r"], 4)
-    y = np.concatenate([score(x[prompts == prompt].astype(float), 1, 1e-4) for prompt in "pqr"]).astype(
-        "float32"
-    )
+    y = np.concatenate([score(part.astype(float), 1, 1e-4) for part in np.split(x, 3)]).astype("float32")
     assert check(y, x, "zscore", by=prompts, like="trl", max_ulp=1)
     wrong = check(y, x, "zscore", by=prompts, like="verl")
     assert not wrong
@@ -366,22 +325,20 @@ def test_groups_of_ddof_values_are_nan_and_zeros_are_not(norm, rows):
 
 
 @pytest.fixture
-def shops(tmp_path, monkeypatch):
+def shops(here):
     """A table of 60 rewards by shop and month, and a function that writes what somebody made of it."""
-    monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(5)
     keys = {"shop": rng.permutation(np.repeat(np.arange(5), 12)), "month": np.tile(np.arange(6), 10)}
     x = rng.standard_normal(60).round(3)
+    rows = (f"s{a},{b},{c}\n" for a, b, c in zip(keys["shop"], keys["month"], x.tolist(), strict=True))
+    (here / "x.csv").write_text("shop,month,reward\n" + "".join(rows))
 
     def write(change, ddof=0, column="shop"):
         y, by = np.empty(60), keys[column]
         for key in np.unique(by):
             y[by == key] = score(x[by == key], ddof)
-        rows = [f"s{a},{b},{c}" for a, b, c in zip(keys["shop"], keys["month"], x.tolist(), strict=True)]
-        (tmp_path / "x.csv").write_text("shop,month,reward\n" + "\n".join(rows) + "\n")
-        (tmp_path / "y.csv").write_text(
-            "reward\n" + "\n".join(map(repr, y[change(keys["shop"])].tolist())) + "\n"
-        )
+        numbers = map("{!r}\n".format, y[change(keys["shop"])].tolist())
+        (here / "y.csv").write_text("reward\n" + "".join(numbers))
 
     return write
 

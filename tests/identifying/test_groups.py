@@ -5,47 +5,29 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from normcli.identifying.sampling import take_groups
+from normcli.identifying.sampling import put_back, take_groups
 from normcli.identifying.search.groups import enumerate_grids
-from normcli.tensors.formats.npy import read_npy
+from normcli.tensors.files import load
 from normcli.tensors.mapped import Mapped
 
 SHAPE = (6, 4, 3, 8)
 
 
-@pytest.fixture
-def mapped(tmp_path, monkeypatch):
-    monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 1)
-    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=SHAPE).astype("f4"))
-    with open(tmp_path / "x.npy", "rb") as stream:
-        return read_npy(stream, "x.npy")
-
-
 @pytest.mark.parametrize("picked", [0, 1 << 17], ids=["part by part", "one by one"])
-def test_groups_of_a_file_are_those_of_memory(picked, mapped, monkeypatch):
+def test_groups_are_taken_of_a_file_as_of_memory_and_put_back(picked, tmp_path, monkeypatch):
+    monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 1)
     monkeypatch.setattr("normcli.identifying.sampling.MOST_SAMPLED", picked)
+    monkeypatch.setattr("normcli.identifying.sampling.PIECE", 5)
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=SHAPE).astype("f4"))
+    mapped = load(str(tmp_path / "x.npy")).values
     assert isinstance(mapped, Mapped)
     values = np.array(mapped)
     for grid in enumerate_grids(SHAPE):
-        chosen = np.unique([0, grid.group_count // 2, grid.group_count - 1])
-        np.testing.assert_array_equal(take_groups(grid, mapped, chosen), take_groups(grid, values, chosen))
-
-
-@pytest.mark.parametrize(
-    ("length", "divisors"),
-    [
-        (2, []),
-        (7, []),
-        (4, [2]),
-        (12, [2, 3, 4, 6]),
-        (36, [2, 3, 4, 6, 9, 12, 18]),
-        (720, [2, 3, 4, 5, 6, 8, 90, 120, 144, 180, 240, 360]),
-    ],
-)
-def test_an_axis_falls_into_groups_of_several_values(length, divisors):
-    grids = [grid for grid in enumerate_grids((3, length)) if grid.split and grid.axes == (1,)]
-    assert [grid.split.groups for grid in grids] == [n for n in divisors for _ in range(2)]
-    assert {grid.split.order for grid in grids} == ({"contiguous", "interleaved"} if divisors else set())
+        rows, chosen = take_groups(grid, values), np.unique([0, grid.group_count // 2, grid.group_count - 1])
+        assert rows.shape == (grid.group_count, grid.group_size)
+        np.testing.assert_array_equal(put_back(grid, rows), values)
+        for source in (values, mapped):
+            np.testing.assert_array_equal(take_groups(grid, source, chosen), rows[chosen])
 
 
 def test_every_set_of_axes_is_tried_and_those_that_come_with_groups():

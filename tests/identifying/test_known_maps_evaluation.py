@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from normcli import check, normalize
+from normcli import normalize
 from normcli.identifying.identify import identify
 from normcli.identifying.models.known_maps import read_evaluation
 from normcli.identifying.models.line_fit import PlainMap
 from normcli.identifying.question import Kind, Question
-from normcli.identifying.search.affine_step import NO_AFFINE, AffineStep
+from normcli.identifying.search.affine_step import NO_AFFINE
 from normcli.identifying.words.phrasing import diagnose
 from normcli.identifying.words.request_phrasing import diagnose_request
 from normcli.norms.plan import make_plan
@@ -57,46 +57,12 @@ def test_a_gamma_that_is_stored_less_one_is_read_so(names):
     assert found.evaluation.affine.way == ("1 + gamma, beta" if "beta" in names else "1 + gamma")
 
 
-@pytest.mark.parametrize(
-    ("steps", "mean", "square", "way"),
-    [
-        pytest.param([NO_AFFINE], [2.0, -1.0], [0.25, 4.0], "none", id="neither"),
-        pytest.param([AffineStep("gamma", np.array([2.0, 3.0])), NO_AFFINE], [2.0, -1.0], [1.0, 36.0], "gamma", id="gamma"),
-        pytest.param([AffineStep("beta", None, np.array([1.0, 1.0]))], [2.5, 1.0], [0.25, 4.0], "beta", id="beta"),
-        pytest.param([AffineStep("gamma", np.array([2.0, -3.0])), NO_AFFINE], [2.0, -1.0], [0.25, 4.0], "none", id="a negative deviation"),
-        pytest.param([AffineStep("gamma", np.array([2.0, 0.0])), NO_AFFINE], [2.0, -1.0], [0.25, 4.0], "none", id="a gamma of 0"),
-        pytest.param([AffineStep("gamma", np.ones(3)), NO_AFFINE], [2.0, -1.0], [0.25, 4.0], "none", id="another shape"),
-    ],
-)  # fmt: skip
-def test_stored_statistics_are_read_off_with_the_first_gamma_that_can_be(steps, mean, square, way):
-    found = read_evaluation(PlainMap((0,), np.array([2.0, 0.5]), np.array([-4.0, 0.5])), steps)
-    np.testing.assert_allclose(found.mean, mean)
-    np.testing.assert_allclose(found.square, square)
-    assert found.affine.way == way
-
-
 def test_no_stored_statistics_make_a_negative_factor():
     assert read_evaluation(PlainMap((), np.array([-2.0]), np.array([1.0])), [NO_AFFINE]) is None
     assert read_evaluation(PlainMap((), np.array([0.0]), np.array([1.0])), [NO_AFFINE]) is None
 
 
 STORED = Given(*(np.random.default_rng(seed).uniform(0.5, 3.0, 5) for seed in (6, 7)))
-
-
-@pytest.mark.parametrize(
-    ("made", "words"),
-    [
-        pytest.param({}, "the batch's own statistics are used", id="training"),
-        pytest.param({"eps": 0.1, "running_mean": STORED.mean, "running_var": STORED.var}, "eps is 0.1, not 1e-05", id="eps"),
-        pytest.param({"running_mean": STORED.mean, "running_var": STORED.var + STORED.mean}, "the mean is right, the divisor", id="var"),
-        pytest.param({"running_mean": STORED.mean + 1, "running_var": STORED.var}, "the divisor is right, the mean", id="mean"),
-        pytest.param({"running_mean": STORED.var, "running_var": STORED.mean}, "running mean and variance are exchanged", id="both"),
-    ],
-)  # fmt: skip
-def test_stored_statistics_are_compared_with_the_given_ones(made, words):
-    y = normalize(X, "bn", layout="NCHW", **made).normalized
-    told = check(y, X, "bn", layout="NCHW", running_mean=STORED.mean, running_var=STORED.var).diagnosis
-    assert told.cause.startswith(f"bn differs: {words}")
 
 
 # -- statistics that were never updated

@@ -66,25 +66,18 @@ def test_what_fits_as_well_is_listed_with_the_command_that_tells():
 def test_a_fault_is_said_as_its_claim_is():
     other = CLAIM._replace(causes=("the variance counts 5 padded zeros",))
     told = diagnose(find(doubtful=(DOUBTFUL,), claims=(CLAIM, other)))
-    assert (told.verdict, told.cause, told.fault) == (
-        "fault", "y is ln, but the variance counts 4 padded zeros", "stats-padded-variance",
-    )  # fmt: skip
+    assert (told.verdict, told.fault) == ("fault", "stats-padded-variance")
+    assert told.cause == "y is ln, but the variance counts 4 padded zeros"
     assert told.alternatives == ("the variance counts 5 padded zeros",)
 
 
-@pytest.mark.parametrize(
-    ("others", "unsaid"),
-    [
-        ((), "this is so for n=2, c=1, 3, 5 and 4 more"),
-        (("y is 0",), "y is 0 for n=2, c=1, 3, 5 and 4 more"),
-    ],
-)
+@pytest.mark.parametrize(("others", "unsaid"), [((), "this is so"), (("y is 0",), "y is 0")])
 def test_where_a_fault_is_stands_below_a_cause_that_has_no_room_for_it(others, unsaid):
     region = IndexRegion("for n=2, c=1, 3, 5 and 4 more", np.ones(X.shape, np.bool_))
     told = diagnose(find(claims=(CLAIM._replace(causes=(*CLAIM.causes, *others), region=region),)))
     require_plain_words(told)
     assert told.cause == "y is ln, but the variance counts 4 padded zeros"
-    assert told.evidence[0] == unsaid
+    assert told.evidence[0] == f"{unsaid} for n=2, c=1, 3, 5 and 4 more"
 
 
 def test_a_part_that_a_cause_has_no_room_for_leaves_a_whole_sentence():
@@ -97,48 +90,40 @@ def test_a_part_that_a_cause_has_no_room_for_leaves_a_whole_sentence():
     assert diagnose_request(plan, find(claims=(where,))).cause == "ln differs: y is right, except in a part"
 
 
-def test_why_nothing_can_be_told():
-    told = diagnose(find(reason="the input is constant: every norm makes the same of it"))
-    assert (told.cause, told.evidence) == (
-        "no norm can be identified: the input is constant",
-        ("every norm makes the same of it",),
-    )
-    told = diagnose(find(reason="every value is 0, as where groups of one value are centred"))
-    assert (told.cause, told.evidence) == (
-        "no norm can be identified: every value is 0",
-        ("groups of one value are centred",),
-    )
+@pytest.mark.parametrize("between", [": ", ", as where "])
+def test_why_nothing_can_be_told(between):
+    told = diagnose(find(reason=f"the input is constant{between}every norm makes the same of it"))
+    assert told.cause == "no norm can be identified: the input is constant"
+    assert told.evidence == ("every norm makes the same of it",)
 
 
 @pytest.mark.slow
 def test_what_nothing_known_makes_is_not_guessed():
     rng = np.random.default_rng(3)
     x = rng.normal(0.5, 2.0, (40, 30))
-    far = diagnose(identify(Question(x, np.sin(3.0 * x))))
-    assert (far.cause, far.next_step) == (
-        "nothing known explains y",
-        "give --gamma and --beta, if the kernel has them",
-    )
-    line = diagnose(identify(Question(x, 0.5 * x + rng.normal(0.0, 0.01, x.shape))))
-    assert line.cause == "nothing known explains y"
+    told = diagnose(identify(Question(x, np.sin(3.0 * x))))
+    assert told.cause == "nothing known explains y"
+    assert told.next_step == "give --gamma and --beta, if the kernel has them"
 
 
 @pytest.mark.parametrize(
-    ("axes", "noise", "cause"),
+    ("noise", "cause", "evidence"),
     [
-        ((0, 2), 0.003, "y is nearly batch normalization over n l"),
-        ((0, 2), 0.05, "nothing known explains y"),  # too far from the exact result
+        (
+            0.003,
+            "y is nearly batch normalization over n l",
+            "values are off by 0.0029 on average, which is 0.29 %",
+        ),
+        (0.05, "nothing known explains y", "every norm was tried over all axes, and every map a · x + b"),
     ],
 )
-def test_a_norm_with_small_errors_all_over_is_nearly_that_norm(axes, noise, cause):
-    rng = np.random.default_rng(4)
+def test_a_norm_with_small_errors_all_over_is_nearly_that_norm(noise, cause, evidence):
+    rng, axes = np.random.default_rng(4), (0, 2)
     x = rng.normal(size=(8, 6, 20)) * rng.uniform(0.5, 2.0, (8, 6, 1)) + rng.uniform(-1.0, 1.0, (8, 6, 1))
     y = (x - x.mean(axes, keepdims=True)) / x.std(axes, keepdims=True) + rng.normal(0.0, noise, x.shape)
     told = diagnose(identify(Question(x, y)))
     assert told.cause == cause
-    if noise < 0.01:
-        assert told.verdict == "undecided"
-        assert told.evidence[0] == "values are off by 0.0029 on average, which is 0.29 % of the spread of y"
+    assert told.evidence[0].startswith(evidence)
 
 
 @pytest.mark.slow
@@ -192,7 +177,6 @@ def test_another_input_tells_where_gamma_is_given():
             {"has_default_eps": False, "fine": 19.0, "bits": 20.0, "affine": "gamma"}, f"y may be {LN}, eps 9e-06 to 1.1e-05, then gamma",
             ("another eps, with statistics that are rounded to float32",), id="hidden",
         ),
-        pytest.param({"has_default_eps": False, "fine": 19.0, "bits": 19.0}, f"y may be {LN}", ("root mean square normalization",), id="and few"),
         pytest.param(
             {"precision": "float16, rounded before gamma", "equal": 0.12345}, f"y is nearly {LN}, eps 1e-05",
             ("a kernel that calculates in float16, or rounds to it on the way",), id="half",
@@ -206,13 +190,8 @@ def test_what_there_is_too_little_evidence_for(changed, cause, alternatives):
 
 def test_the_algorithm_that_gives_most_bits_of_what_is_no_certain_norm_fits_as_well():
     told = diagnose(find(doubtful=(DOUBTFUL,), reproductions=(reproduce("two-pass:float32", 0.995),)))
-    assert (
-        told.alternatives[0]
-        == f"{LN}; two-pass:float32 gives 99.5 % of the bits: float32 sums, the mean first, then E[(x − mean)²], rounded once at the end"
+    assert told.alternatives[0].startswith(
+        f"{LN}; two-pass:float32 gives 99.5 % of the bits: float32 sums, the"
     )
-    plain = make_map([0.5], [0.0])
-    assert (
-        diagnose(find(plain=plain, reproductions=(reproduce("welford:float32"),)))
-        .alternatives[0]
-        .startswith(LN)
-    )
+    told = diagnose(find(plain=make_map([0.5], [0.0]), reproductions=(reproduce("welford:float32"),)))
+    assert told.alternatives[0].startswith(f"{LN}; welford:float32 gives every bit: ")

@@ -26,10 +26,16 @@ def draw(dtype, seed=0):
     return np.random.default_rng(seed).normal(0.7, 1.5, SHAPE).astype(find_type(dtype))
 
 
-def plant(computation, norm, dtype, affine=(None, None)):
-    """Return x, and y as a kernel calculates it."""
+def run(computation, x, norm="ln", eps=1e-5, affine=(None, None)):
+    """Return y as a kernel calculates it."""
+    formula = RowFormula.of(make_plan(Request(norm), x.shape, x.dtype))._replace(eps=eps)
+    return computation.run(x, formula, x.dtype, affine)
+
+
+def plant(name, dtype):
+    """Return x and y of a kernel by its name."""
     x = draw(dtype)
-    return x, computation.run(x, RowFormula.of(make_plan(Request(norm), x.shape, x.dtype)), x.dtype, affine)
+    return x, run(parse_computation(name), x)
 
 
 COMPUTATIONS = [
@@ -46,8 +52,9 @@ COMPUTATIONS = [
 @pytest.mark.parametrize("computation", COMPUTATIONS, ids=lambda one: one.name)
 def test_what_gave_the_bits_is_found_or_the_bits_are_the_exact_ones(computation, dtype):
     gamma = np.linspace(0.5, 2.0, SHAPE[1])[None].astype(find_type(dtype))
+    x = draw(dtype)
     with np.errstate(all="ignore"):
-        x, y = plant(computation, "ln", dtype, (np.broadcast_to(gamma, SHAPE), None))
+        y = run(computation, x, affine=(np.broadcast_to(gamma, SHAPE), None))
     exact = normalize(x, "ln", gamma=gamma[0]).normalized
     found = reproduce(x, y, [Candidate(Request("ln"), "gamma", (0, 1))], gamma=gamma[0])
     if np.mean(exact != y) >= 0.2:  # of fewer there may be too few to tell
@@ -68,10 +75,8 @@ def test_what_gave_the_bits_is_found_or_the_bits_are_the_exact_ones(computation,
     ],
 )
 def test_identify_names_the_algorithm_where_no_exact_norm_gives_the_bits(name, dtype, words):
-    x, y = plant(parse_computation(name), "ln", dtype)
-    found = identify(Question(x, y))
-    assert found.kind is Kind.NORM
-    assert (found.matches[0].norm, found.matches[0].axes) == ("ln", (1,))
+    found = identify(Question(*plant(name, dtype)))
+    assert (found.kind, found.matches[0].norm, found.matches[0].axes) == (Kind.NORM, "ln", (1,))
     low, high = found.matches[0].eps_range
     assert low <= 1e-5 <= high
     said = diagnose(found).sentence
@@ -104,7 +109,7 @@ def test_nothing_is_named_where_the_exact_result_gives_every_bit():
 
 
 def test_the_share_of_bits_is_said_where_some_differ():
-    x, y = plant(parse_computation("two-pass:float16"), "ln", "float16")
+    x, y = plant("two-pass:float16", "float16")
     y[3, :5] += np.float16(0.25)
     found = reproduce(x, y, [Candidate(Request("ln"), "none", (0, 1))])
     assert found[0].computation.name == "two-pass:float16"
@@ -114,7 +119,7 @@ def test_the_share_of_bits_is_said_where_some_differ():
 
 @pytest.mark.slow
 def test_to_say_which_of_many_values_differ_takes_more_bits_than_the_others_show():
-    x, y = plant(parse_computation("two-pass:float16"), "ln", "float16")
+    x, y = plant("two-pass:float16", "float16")
     y.reshape(-1)[::11] += np.float16(0.25)
     assert reproduce(x, y, [Candidate(Request("ln"), "none", (0, 1))]) == ()
 
@@ -138,9 +143,7 @@ def test_a_group_of_nan_is_little_evidence():
 @pytest.mark.slow
 def test_one_wrong_value_beyond_the_sample_is_seen():
     x = np.random.default_rng(0).normal(0.7, 1.5, (300, 64)).astype("f2")
-    y = parse_computation("one-pass:float16").run(
-        x, RowFormula.of(make_plan(Request("ln"), x.shape, x.dtype)), x.dtype
-    )
+    y = run(parse_computation("one-pass:float16"), x)
     y[151, 3] += 1
     found = identify(Question(x, y))
     assert found.kind is not Kind.NORM
@@ -152,9 +155,7 @@ def test_one_wrong_value_beyond_the_sample_is_seen():
 def test_finite_values_where_x_is_not_are_none_of_an_algorithm(value):
     x = draw("float32")
     x[7, 5] = value
-    y = parse_computation("pairwise:float16").run(
-        x, RowFormula.of(make_plan(Request("ln"), x.shape, x.dtype)), x.dtype
-    )
+    y = run(parse_computation("pairwise:float16"), x)
     assert identify(Question(x, y), "ln").reproductions[0].is_certain
     y[7] = np.resize([9.0, -7.0], SHAPE[1])
     found = identify(Question(x, y), "ln")
@@ -174,9 +175,7 @@ def divide(sums):
 @pytest.mark.slow
 def test_an_eps_of_low_precision_sums_is_told_with_every_other_that_gives_the_bits(seed, eps):
     x = np.random.default_rng(seed).normal(size=(4, 16)).astype(find_type("bfloat16"))
-    formula = RowFormula.of(make_plan(Request("rms"), x.shape, x.dtype))._replace(eps=eps)
-    y = divide("bfloat16").run(x, formula, x.dtype)
-    matches = identify(Question(x, y)).matches
+    matches = identify(Question(x, run(divide("bfloat16"), x, "rms", eps))).matches
     true = [one for one in matches if one.eps_range[0] <= eps <= one.eps_range[1] and one.eps_mode == "inside"]
     assert true or not matches
 
@@ -184,8 +183,6 @@ def test_an_eps_of_low_precision_sums_is_told_with_every_other_that_gives_the_bi
 @pytest.mark.slow
 def test_an_eps_that_is_not_the_usual_one_is_told_where_many_groups_show_it():
     x = np.random.default_rng(0).normal(0.0, 0.05, (48, 32)).astype("f2")
-    formula = RowFormula.of(make_plan(Request("rms"), x.shape, x.dtype))._replace(eps=1e-3)
     for rows in (48, 4):
-        y = divide("float16").run(x[:rows], formula, x.dtype)
-        found = identify(Question(x[:rows], y))
+        found = identify(Question(x[:rows], run(divide("float16"), x[:rows], "rms", 1e-3)))
         assert [one.eps for one in found.matches] == [1e-3] * (rows == 48)

@@ -15,8 +15,8 @@ from normcli.norms.request import Request
 from normcli.norms.rules import AxesRule
 from normcli.norms.table import NORMS
 from normcli.numerics.statistics.solution import Given
-from tests.identifying.diagnoses import CLAIM, DOUBTFUL, FOUND, X, find, make_map, reproduce
-from tests.marks import costly, slowly
+from tests.identifying.diagnoses import CLAIM, FOUND, X, find, reproduce
+from tests.marks import slowly
 
 EXACT = "every value is the exact one, rounded"
 ANNOTATED = FOUND._replace(
@@ -34,9 +34,8 @@ def test_the_difference_is_the_cause_and_a_framework_the_remedy():
     assert told.cause == "ln differs: eps is 1e-06 outside the root, ddof is 1 (as annotated-transformer)"
     assert told.evidence == (f"with both, {EXACT}",)
     assert told.remedy == "normcli ln … --like annotated-transformer"
-    assert (
-        ask(ANNOTATED._replace(like=(), ddof=0)).cause == "ln differs: eps is 1e-06 outside the root, not 1e-05"
-    )
+    told = ask(ANNOTATED._replace(like=(), ddof=0))
+    assert told.cause == "ln differs: eps is 1e-06 outside the root, not 1e-05"
 
 
 def test_many_differences_are_said_as_far_as_there_is_room():
@@ -50,18 +49,15 @@ def test_many_differences_are_said_as_far_as_there_is_room():
 def test_the_norm_that_was_asked_for_is_named_if_one_of_its_requests_fits():
     bn = FOUND._replace(norm="bn", axes=(0, 1))
     assert ask(bn, FOUND._replace(axes=(0, 1))).cause == "ln differs: axes are n l, not c"
-    assert ask(FOUND._replace(norm="rms")).cause.startswith(
-        "ln differs: y is root mean square normalization over c"
-    )
+    said = "ln differs: y is root mean square normalization over c"
+    assert ask(FOUND._replace(norm="rms")).cause.startswith(said)
 
 
 def test_of_several_the_nearest_request_is_named_and_others_fit_as_well():
     other = ANNOTATED._replace(like=())
     told = ask(other, FOUND._replace(ddof=1))
-    assert (told.cause, told.alternatives) == (
-        "ln differs: ddof is 1, not 0",
-        ("eps is 1e-06 outside the root; ddof is 1",),
-    )
+    assert told.cause == "ln differs: ddof is 1, not 0"
+    assert told.alternatives == ("eps is 1e-06 outside the root; ddof is 1",)
     assert told.next_step == "normcli identify … --suggest"
     assert ask(FOUND._replace(ddof=1), FOUND._replace(ddof=1, norm="gn", groups=1)).alternatives == ()
 
@@ -80,21 +76,11 @@ def test_a_tolerance_below_the_roundings_of_a_kernel_is_said_so():
     assert told.remedy is None
 
 
-def test_other_kinds_are_said_behind_the_norm():
-    assert ask().cause == "ln differs: nothing known explains y"
-    assert ask(plain=make_map([0.5], [0.0])).cause == "ln differs: y is 0.5 · x for all values"
-    assert ask(doubtful=(DOUBTFUL,)).cause == "ln differs: y may be layer normalization over c"
-    assert ask(reason="the input is constant: so it is").cause == "ln differs: the input is constant"
-    assert ask(unchanged=57).cause == "ln differs: y is the input, except for 3 of 60 values"
-
-
 def test_a_fault_is_said_behind_the_norm():
     told = diagnose_request(make_plan(Request("ln"), X.shape, X.dtype), find(claims=(CLAIM,)))
-    assert (told.cause, told.fault) == (
-        "ln differs: the variance counts 4 padded zeros",
-        "stats-padded-variance",
-    )
-    assert told.remedy == CLAIM.fault.remedy
+    assert told.cause == "ln differs: the variance counts 4 padded zeros"
+    assert (told.fault, told.remedy) == ("stats-padded-variance", CLAIM.fault.remedy)
+    assert ask(unchanged=57).cause == "ln differs: y is the input, except for 3 of 60 values"
 
 
 def test_statistics_of_the_batch_in_place_of_running_ones():
@@ -102,21 +88,6 @@ def test_statistics_of_the_batch_in_place_of_running_ones():
     told = ask(FOUND._replace(norm="bn", axes=(0, 1)), norm="bn", given=given)
     assert told.cause == "bn differs: statistics are this tensor's own, not the running ones"
     assert told.remedy == "normcli bn … without --eval"
-
-
-@pytest.mark.slow
-@costly
-@pytest.mark.parametrize(
-    ("made", "asked", "cause", "remedy"),
-    [
-        pytest.param({"eps": 1e-3}, {}, "ln differs: eps is 0.001, not 1e-05", "normcli ln … --eps 0.001", id="eps"),
-        *slowly([pytest.param({"gamma": 1.28}, {}, "ln differs: y has a gamma of 1.28 everywhere", "normcli ln … --gamma 1.28", id="a factor")]),
-    ],
-)  # fmt: skip
-def test_check_says_it(made, asked, cause, remedy):
-    x = np.random.default_rng(1).normal(0.7, 2.0, (4, 6, 30)).astype("f4")
-    told = check(normalize(x, "ln", layout="NLC", **made).normalized, x, "ln", layout="NLC", **asked).diagnosis
-    assert (told.cause, told.remedy) == (cause, remedy)
 
 
 PLAIN = [name for name, norm in NORMS.items() if norm.rows is None and norm.axes is not AxesRule.CHANNEL_WINDOW]
@@ -130,9 +101,8 @@ def test_a_wrong_value_of_the_norm_that_was_asked_for_is_named(norm):
         options = {"groups": 2}
     y = normalize(x, norm, **options).normalized.copy()
     y[2, 3, 4] += 1.0
-    assert (
-        check(y, x, norm, **options).diagnosis.cause == f"{norm} differs: y is right, except for n=2, c=3, l=4"
-    )
+    told = check(y, x, norm, **options).diagnosis
+    assert told.cause == f"{norm} differs: y is right, except for n=2, c=3, l=4"
 
 
 @pytest.mark.slow
@@ -147,8 +117,7 @@ def test_what_was_asked_of_gamma_is_no_evidence_of_rounding():
     y = centred * (1 / np.sqrt(var.astype("f4") + 1e-5)).astype(half) * gamma + beta
     told = check(y, x, "ln", gamma=gamma, beta=beta).diagnosis
     assert told.cause == "ln may differ by rounding in bfloat16 alone"
-    assert len(told.evidence) == 1
-    assert told.evidence[0].endswith(" of the values are the exact ones, rounded")
+    assert [line.partition(" % ")[2] for line in told.evidence] == ["of the values are the exact ones, rounded"]
 
 
 @pytest.mark.parametrize(
@@ -161,8 +130,7 @@ def test_what_was_asked_of_gamma_is_no_evidence_of_rounding():
             [2.5], [1.0], {"rtol": 0.1, "atol": 0.01}, "--atol 1.4", id="no rtol with which zeros pass"
         ),
         pytest.param([1.0 + 2.0**-22], [1.0], {"max_ulp": 1.0}, "--max-ulp 2", id="in units"),
-        pytest.param([np.nan], [1.0], {}, None, id="none of NaN"),
-        pytest.param([np.nan], [1.0], {"max_ulp": 1.0}, None, id="none of NaN in units"),
+        pytest.param([np.nan], [1.0], {"max_ulp": 1.0}, None, id="none of NaN"),
         pytest.param([1.0], [1.0], {}, None, id="none of what agrees"),
     ],
 )
@@ -178,10 +146,8 @@ def test_an_eps_outside_the_root_that_alone_gives_every_bit_is_the_cause():
     y = d / (np.sqrt((d * d).sum(-1, keepdims=True) / np.float32(48)) + np.float32(1e-3))
     told = check(y, x, "ln", layout="BND").diagnosis
     assert told.cause == "ln differs: eps is 0.001 outside the root, not 1e-05"
-    assert (told.evidence[0].startswith("with that, pairwise:float32:divided"), told.fault) == (
-        True,
-        "stats-eps-outside",
-    )
+    assert told.evidence[0].startswith("with that, pairwise:float32:divided")
+    assert told.fault == "stats-eps-outside"
 
 
 @pytest.mark.slow

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.identifying.search.affine_step import NO_AFFINE, enumerate_affine_steps
-from normcli.identifying.search.screen import find_possible, lie_on_lines
+from normcli.identifying.search.affine_step import enumerate_affine_steps
+from normcli.identifying.search.screen import find_possible
 from normcli.norms.grid import Grid
 from normcli.norms.layout import Layout
 
@@ -44,16 +44,9 @@ LARGE = 12, 4, 80, 70
 """All of it is more values than are looked at of a group before they are measured."""
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16"])
-@pytest.mark.parametrize("data", DATA)
-def test_what_made_a_large_group_is_not_refuted(data, dtype):
-    with np.errstate(all="ignore"):
-        x = np.resize(DATA[data], LARGE).astype(dtype)
-    assert may_be(x, normalize(x, "ln", axes=(0, 1, 2, 3)).normalized, (0, 1, 2, 3))
-
-
 def test_a_large_group_of_half_precision_is_refuted_by_values_that_are_nearly_on_a_line():
     x = np.random.default_rng(3).standard_normal(LARGE).astype("f2")
+    assert may_be(x, normalize(x, "ln", axes=(0, 1, 2, 3)).normalized, (0, 1, 2, 3))
     assert not may_be(x, normalize(x, "ln", axes=(2, 3)).normalized, (0, 1, 2, 3))
 
 
@@ -69,11 +62,3 @@ def test_the_affine_step_is_undone():
 def test_other_groups_are_refuted(axes):
     x = PLAIN.astype("f4")
     assert not may_be(x, normalize(x, "ln").normalized, axes)
-
-
-@pytest.mark.parametrize(("times", "is_one"), [(0.9, True), (1.1, False)])
-def test_values_lie_on_a_line_within_eight_times_what_is_allowed(times, is_one):
-    x = np.arange(-31.5, 32.0)
-    off = np.where(np.arange(64) % 2, 1.0, -1.0) * 1e-3
-    allowed = 1e-3 / (8.0 * 2.0 * times)
-    assert lie_on_lines(x, x + off, [(NO_AFFINE, np.full(64, allowed))], np.zeros(64))[0] == is_one

@@ -26,22 +26,6 @@ def test_a_large_channel_does_not_cancel_the_others(size):
     assert 20.0 < match.bits < math.inf
 
 
-@pytest.mark.parametrize("dtype", ["f4", "f8"])
-def test_exponents_and_constants_of_its_own(dtype):
-    x = np.random.default_rng(0).normal(0.3, 1.7, (5, 9, 7)).astype(dtype)
-    y = normalize(x, "lrn", size=7, alpha=0.5, exponent=0.6, k=2.0).normalized
-    window = identify(Question(x, y)).matches[0].window
-    assert (window.size, window.exponent, window.k, window.alpha) == (7, 0.6, 2.0, 0.5)
-
-
-def test_a_constant_below_1_makes_values_larger():
-    x = np.random.default_rng(0).normal(0.3, 0.5, (3, 9, 7))
-    y = normalize(x, "lrn", size=3, alpha=0.1, k=0.5).normalized
-    assert np.any(np.abs(y) > np.abs(x))
-    window = identify(Question(x, y), "lrn").matches[0].window
-    assert (window.size, window.k) == (3, 0.5)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [np.sign, lambda x: (x == x.max(1, keepdims=True)).astype("f4")])
 def test_a_window_of_one_value_is_not_tried(make):
@@ -63,26 +47,6 @@ LRN = np.random.default_rng(0).normal(0.3, 1.7, (3, 9, 4))
 def find(y, slack=2.0**-50, x=LRN):
     slack = slack * np.abs(y)
     return list(find_windows(x, y, slack, find_sides(x, y, slack)))
-
-
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        ({"size": 3, "alpha": 0.5, "k": 2.0}, (1, 1, 3, 0.5, 0.75, 2.0)),
-        ({"size": 4, "alpha": 0.5, "k": 1.0, "exponent": 0.5}, (1, 2, 4, 0.5, 0.5, 1.0)),
-        ({"size": 5, "alpha": 0.3, "k": 1.25, "exponent": 1.0}, (2, 2, 5, 0.3, 1.0, 1.25)),
-        ({"size": 11, "alpha": 0.3, "k": 0.0, "exponent": 0.35}, (5, 5, 11, 0.3, 0.35, 0.0)),
-    ],
-)
-def test_the_constants_of_a_window_are_found(options, expected):
-    fitted = find(normalize(LRN, "lrn", **options).normalized)
-    best = next(one for one in fitted if one.plan.spec.window[:6] == expected)
-    assert (best.plan.grid.axes, best.bits > 100.0, best.plan.spec.window.divisor) == (
-        (1,),
-        True,
-        options["size"],
-    )
-    np.testing.assert_array_equal(best.exact, normalize(LRN, "lrn", **options).normalized)
 
 
 @pytest.mark.all_quick

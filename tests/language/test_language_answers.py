@@ -1,6 +1,5 @@
 """Every verb's answer in Chinese."""
 
-import io
 import json
 import tomllib
 
@@ -17,8 +16,7 @@ from normcli.norms.conventions import CONVENTIONS
 from normcli.norms.table import BY_ANY_NAME
 from normcli.printable import WideWrapper, gather_wide, spread_wide
 from normcli.writers import FIELDS
-from normcli.writers.table import write
-from tests.conftest import ROOT
+from tests.conftest import ROOT, render
 
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 
@@ -38,8 +36,12 @@ ANSWERS = [
     "restore ln --shape 2,4,3",
     "doctor ln --shape 2,8 --dtype float16",
     "draw bn --shape 2,3,2,2",
+    "draw lrn --shape 2,8,3,3",
+    "draw ln --shape 2,3,2 --backward",
+    "audit runs",
     "backward bn --shape 2,3,2,2",
     "simulate batch-size --draws 3 --batches 1,2",
+    "simulate training --shape 8,2,2 --batch 4 --steps 2 --runs 2 --shift 1",
     "fit bn x.npy",
     "norms",
     "conventions gn",
@@ -73,6 +75,9 @@ def files(tmp_path, monkeypatch):
     np.save("y.npy", y)
     w = np.array([[3.0, 1.0, 0.5], [4.0, 5.0, 2.0]])
     np.save("w.npy", w)
+    (tmp_path / "runs").mkdir()
+    np.save("runs/a.input.npy", x)
+    np.save("runs/a.output.npy", y)
     np.save("t.npy", normalize(w, "sn", u=[1.0, 2.0], iterations=2).normalized)
 
 
@@ -124,24 +129,22 @@ def _in_chinese():
     choose_language("en")
 
 
-def render(section, view):
+def list_lines(section, view):
     """Return the lines of a document of one section."""
-    text = io.StringIO()
-    write(_Document(section), text, view)
-    return text.getvalue().splitlines()
+    return render(_Document(section), view).splitlines()
 
 
 @pytest.mark.usefixtures("_in_chinese")
 def test_columns_are_aligned_by_the_width_of_characters():
     rows = [TableRow(("yes", "8", "4.75")), TableRow(("均值", "12", "1"))]
-    lines = render(Table(None, ("group", "count", "mean"), (False, True, True), rows), View())
+    lines = list_lines(Table(None, ("group", "count", "mean"), (False, True, True), rows), View())
     assert {cell_len(line) for line in lines} == {cell_len(lines[0])}
 
 
 @pytest.mark.usefixtures("_in_chinese")
 def test_long_sentences_are_broken_between_wide_characters():
     fact = "no two of these are equal on this tensor"
-    lines = render(Facts("group", (("input", (fact, fact, fact)),)), View(width=30))
+    lines = list_lines(Facts("group", (("input", (fact, fact, fact)),)), View(width=30))
     assert max(map(cell_len, lines)) <= 30
     assert len(lines) > 4
     assert not any(line.lstrip().startswith(("，", "。")) for line in lines)

@@ -21,16 +21,6 @@ def test_check_says_whether_all_agrees(x):
     assert "✓" in str(judgement)
 
 
-@pytest.mark.slow
-def test_check_says_what_made_it_instead(x):
-    judgement = check(normalize(x, "rms").normalized, x, "ln")
-    assert not judgement.ok
-    assert repr(judgement).startswith("<Judgement: not ok: ln differs: y is root mean square normalization")
-    assert "ln differs: y is root mean square normalization over c" in str(judgement)
-    assert judgement.diagnosis.verdict == judgement.data()["diagnosis"]["verdict"] == "norm"
-    assert judgement.data()["ok"] is False
-
-
 def test_check_warns_of_degenerate_groups_as_the_command_does():
     judgement = check([[0.0, 0.0]], [[3.0, 3.0]], "ln")
     assert [str(kind) for kind in judgement.warnings] == judgement.data()["warnings"]

@@ -41,13 +41,6 @@ def test_each_value_is_the_exact_one_rounded_once():
     assert found.tolist() == [[float(Fraction(v) * root + mean) for v in y[0].tolist()]]
 
 
-def test_what_was_normalized_comes_back(series):
-    for norm, options in (("in", {"layout": "NLC"}), ("rms", {}), ("gn", {"groups": 2, "layout": "NLC"})):
-        wide = series.astype(float)
-        y = normalize(wide, norm, **options).normalized
-        np.testing.assert_allclose(invert(norm, y, of=wide, **options), wide, rtol=1e-13, atol=1e-13)
-
-
 @pytest.mark.parametrize(
     ("norm", "options", "error", "words"),
     [

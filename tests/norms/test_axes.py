@@ -12,27 +12,6 @@ from normcli.norms.request import Request
 F8 = np.dtype("f8")
 
 
-def find_axes(shape, norm, **options):
-    return make_plan(Request(norm, **options), shape, F8).grid.axes
-
-
-@pytest.mark.parametrize(
-    ("options", "axes"),
-    [
-        pytest.param({"norm": "gn", "groups": 2, "layout": "HWCN"}, (0, 1, 2), id="all but the batch"),
-        pytest.param(
-            {"norm": "gn", "groups": 2, "layout": "CHWX"}, (0, 1, 2, 3), id="no batch but the channel"
-        ),
-        pytest.param({"norm": "sn"}, (0, 1, 2, 3), id="all"),
-        pytest.param({"norm": "lp", "like": "onnx"}, (3,), id="the last of onnx"),
-        pytest.param({"norm": "lp", "like": "torch"}, (1,), id="the second"),
-        pytest.param({"norm": "mvn", "like": "caffe"}, (2, 3), id="of caffe"),
-    ],
-)
-def test_axes_that_are_reduced(options, axes):
-    assert find_axes((2, 4, 6, 8), **options) == axes
-
-
 @pytest.mark.parametrize(
     ("shape", "groups", "message"),
     [
@@ -49,11 +28,6 @@ def test_axes_that_are_reduced(options, axes):
 def test_groups_that_make_no_sense(shape, groups, message):
     with pytest.raises(UsageError, match=message):
         make_plan(Request("gn", groups=groups), shape, F8)
-
-
-@pytest.mark.parametrize(("groups", "split"), [(1, 1), (6, 6), (-1, 6), (3, 3)])
-def test_groups_of_channels(groups, split):
-    assert make_plan(Request("gn", groups=groups), (2, 6), F8).grid.split[:2] == (1, split)
 
 
 @pytest.mark.parametrize(

@@ -6,63 +6,12 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.norms.divisors import ORDER_STATISTICS, Measurement
+from normcli.norms.divisors import Measurement
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.norms.table import DIVISORS, NORMS
+from normcli.norms.table import NORMS
 
 X = np.array([[3.0, -1.0, 4.0, 1.0, -5.0], [2.0, 0.5, 8.0, -2.0, 7.0]])
-STATISTICS = {
-    "mean": np.mean,
-    "var": np.var,
-    "std": np.std,
-    "ms": lambda x: np.mean(x * x),
-    "rms": lambda x: np.sqrt(np.mean(x * x)),
-    "norm": np.linalg.norm,
-    "sigma": np.linalg.norm,
-    "min": np.min,
-    "max": np.max,
-    "median": np.median,
-    "q1": lambda x: np.quantile(x, 0.25),
-    "q3": lambda x: np.quantile(x, 0.75),
-    "range": lambda x: np.max(x) - np.min(x),
-    "middle": lambda x: (np.max(x) + np.min(x)) / 2,
-    "half_range": lambda x: (np.max(x) - np.min(x)) / 2,
-    "iqr": lambda x: np.quantile(x, 0.75) - np.quantile(x, 0.25),
-    "q_low": lambda x: np.quantile(x, 0.1),
-    "q_high": lambda x: np.quantile(x, 0.975),
-    "q_range": lambda x: np.quantile(x, 0.975) - np.quantile(x, 0.1),
-}
-REQUESTS = {
-    **{norm: {} for norm in NORMS if norm != "lrn"},
-    "gn": {"groups": 1, "layout": "NC"},
-    "bn": {"axes": (1,)},
-    "robust, other quantiles": {"quantiles": (10.0, 97.5)},
-}
-
-
-def make_request(name):
-    norm, _, _ = name.partition(",")
-    axes = {} if norm == "gn" else {"axes": (1,)}
-    lengths = {"p": 2.0} if norm == "lp" else {}
-    return norm, {**axes, **lengths, **REQUESTS[name]}
-
-
-@pytest.mark.parametrize("name", REQUESTS)
-def test_each_statistic_is_what_its_name_says(name):
-    norm, options = make_request(name)
-    found = normalize(X, norm, **options).statistics
-    for statistic, values in found.items():
-        if statistic != "rstd":
-            define = (lambda x: np.max(np.abs(x))) if norm == "maxabs" else STATISTICS[statistic]
-            np.testing.assert_allclose(
-                np.ravel(values), [define(row) for row in X], rtol=1e-14, err_msg=statistic
-            )
-
-
-def test_every_statistic_has_a_definition_here():
-    names = {name for row in DIVISORS for name in row.statistics} | set(ORDER_STATISTICS)
-    assert names - {"rstd"} == set(STATISTICS)
 
 
 @pytest.mark.parametrize("norm", [name for name in NORMS if name != "gn"])
@@ -102,14 +51,6 @@ def test_what_is_added_to_all_values_changes_squares_unless_they_are_about_the_m
     divisor = NORMS[norm].divisor
     one, other = (normalize(x, norm, axes=(1,)).statistics[divisor.square] for x in (X, X + 8.0))
     assert bool((one == other).all()) == divisor.about_mean
-
-
-def test_sizes_are_the_statistics_that_neither_squares_nor_sums_are():
-    sizes = {norm: row.divisor.sizes for norm, row in NORMS.items()}
-    assert sizes["bn"] == ("mean", "std")
-    assert sizes["rms"] == ("rms",)
-    assert sizes["minmax"] == ("min", "max")
-    assert sizes["robust"] == ("median", "q1", "q3")
 
 
 def test_what_is_left_of_a_divisor_that_is_left_out():

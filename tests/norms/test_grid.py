@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from normcli.errors import DataError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 
@@ -49,30 +48,6 @@ def test_the_one_value_of_a_tensor_without_axes_is_at_the_empty_index():
     assert grid.locate_values(0, np.array([0])) == ()
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "same"),
-    [
-        pytest.param(Request("gn", groups=1), Request("ln", axes="CHW"), True, id="one group"),
-        pytest.param(Request("gn", groups=6), Request("in"), True, id="a group for each channel"),
-        pytest.param(Request("gn", groups=2), Request("gn", groups=3), False, id="other numbers of groups"),
-        pytest.param(
-            Request("gn", groups=2), Request("gn", groups=2, group_order="interleaved"), False, id="order"
-        ),
-        pytest.param(Request("bn"), Request("bn", axes="NHW"), True, id="an axis of length 1"),
-        pytest.param(Request("lrn", size=11), Request("lrn", size=21), True, id="windows over the edges"),
-        pytest.param(Request("lrn", size=3), Request("lrn", size=5), False, id="other windows"),
-    ],
-)
-def test_grids_of_the_same_groups_are_equal_in_their_canonical_form(one, other, same):
-    shape = (2, 6, 4, 5, 1)
-    layouts = [request.layout or "NCHWL" for request in (one, other)]
-    plans = [
-        make_plan(request._replace(layout=layout), shape, np.dtype("f8"))
-        for request, layout in zip((one, other), layouts, strict=True)
-    ]
-    assert (plans[0].grid.canonical == plans[1].grid.canonical) is same
-
-
 def test_statistics_have_names_of_columns_where_the_last_axis_is_kept():
     def find(request, shape, names):
         return make_plan(request, shape, np.dtype("f8"), names).grid.group_columns
@@ -82,26 +57,3 @@ def test_statistics_have_names_of_columns_where_the_last_axis_is_kept():
     assert find(Request("ln"), (3, 2), names) is None
     assert find(Request("gn", groups=2), (3, 2), names) is None
     assert find(Request("zscore"), (3, 2), None) is None
-
-
-@pytest.mark.parametrize(("order", "split"), [("contiguous", (2, 3)), ("interleaved", (3, 2))])
-def test_a_shape_is_split_as_the_channels_are(order, split):
-    grid = make_plan(Request("gn", groups=2, group_order=order), (5, 6, 4), np.dtype("f8")).grid
-    assert grid.split_shape((5, 6, 4)) == (5, *split, 4)
-    assert grid.split_shape((1, 1, 4)) == (1, 1, 1, 4)
-
-
-@pytest.mark.parametrize(
-    ("shape", "fitted"),
-    [((4,), (1, 1, 4)), ((3, 1), (1, 3, 1)), ((2, 1, 4), (2, 1, 4)), ((), (1, 1, 1))],
-)
-def test_a_mask_of_fewer_axes_has_those_in_front_of_it(shape, fitted):
-    grid = make_plan(Request("bn"), (2, 3, 4), np.dtype("f8")).grid
-    assert grid.fit_mask(np.ones(shape, bool)).shape == fitted
-
-
-@pytest.mark.parametrize("shape", [(3,), (2, 3), (1, 2, 3, 4)])
-def test_a_mask_of_other_lengths_is_refused(shape):
-    grid = make_plan(Request("bn"), (2, 3, 4), np.dtype("f8")).grid
-    with pytest.raises(DataError, match=r"the mask has the shape .*, which does not broadcast to \(2, 3, 4\)"):
-        grid.fit_mask(np.ones(shape, bool))

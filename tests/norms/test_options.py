@@ -172,12 +172,6 @@ def test_arguments_are_converted(name, value, converted):
     assert type(found) is type(converted)
 
 
-@pytest.mark.parametrize("value", [np.float64(1.0), [True, False], np.array([True, False])], ids=repr)
-def test_what_is_no_flag(value):
-    with pytest.raises(UsageError, match="is not yes or no"):
-        find_option("no_mean").convert(value)
-
-
 def test_infinities_are_words_of_json_for_numbers_alone():
     assert find_option("p").describe(-math.inf) == "-inf"
     assert find_option("p").read("-inf") == -math.inf

@@ -36,15 +36,6 @@ def test_groups(request_, axes, kept, count, size, keepdims):
     assert plan.grid.keepdims_shape == keepdims
 
 
-@pytest.mark.parametrize("layout", ["NHWC", "HWCN", "CHW"])
-def test_group_norm_splits_the_channel_wherever_it_is(layout):
-    shape = tuple({"N": 2, "C": 6, "H": 4, "W": 5}[letter] for letter in layout)
-    plan = make_plan(Request("gn", groups=3, layout=layout), shape, np.dtype("f8"))
-    assert plan.grid.group_count == (6 if "N" in layout else 3)
-    assert plan.grid.group_count * plan.grid.group_size == np.prod(shape)
-    assert plan.parameters.shape == (6,)
-
-
 @pytest.mark.parametrize("shape", [(5,), (2, 6), (5, 1), (2, 6, 1, 1), (1, 1, 6, 1, 1)])
 def test_parameters_of_another_shape_are_refused(shape):
     with pytest.raises(DataError, match=r"gamma has the shape .*; bn of \(2, 6, 4, 5\) takes \(6,\)"):
@@ -121,35 +112,6 @@ def test_a_channel_among_words_is_named_and_not_guessed():
 
 
 @pytest.mark.parametrize(
-    ("request_", "group", "name"),
-    [
-        pytest.param(Request("bn"), 2, "c=2", id="bn"),
-        pytest.param(Request("in"), 7, "n=1 c=1", id="in"),
-        pytest.param(Request("gn", groups=3), 4, "n=1 g=1", id="gn"),
-        pytest.param(Request("gn", groups=3, group_order="interleaved"), 4, "n=1 g=1", id="gn, interleaved"),
-        pytest.param(Request("bn", keep=""), 0, "all", id="one group"),
-    ],
-)
-def test_group_name(request_, group, name):
-    assert make_plan(request_, SHAPE, np.dtype("f8")).grid.group_name(group) == name
-
-
-@pytest.mark.parametrize(
-    ("size", "like", "before", "after"),
-    [
-        pytest.param(5, None, 2, 2, id="odd"),
-        pytest.param(4, None, 1, 2, id="even: ONNX's is longer after"),
-        pytest.param(4, "torch", 2, 1, id="even, torch: longer before"),
-        pytest.param(1, None, 0, 0, id="one"),
-    ],
-)
-def test_window(size, like, before, after):
-    window = make_plan(Request("lrn", size=size, like=like), SHAPE, np.dtype("f8")).spec.window
-    assert window is not None
-    assert (window.before, window.after, window.size) == (before, after, size)
-
-
-@pytest.mark.parametrize(
     ("given", "refused"),
     [
         pytest.param({}, False, id="none"),
@@ -168,48 +130,6 @@ def test_a_range_is_gamma_and_beta(given, refused):
         assert plan.complete_parameters(given) == {"gamma": 3.0, "beta": -1.0}
     plain = make_plan(Request("minmax"), (4, 2), np.dtype("f8"))
     assert plain.complete_parameters(given) is given
-
-
-def test_parts_of_a_view_have_parameters_of_their_lengths():
-    plan = make_plan(Request("gn", groups=2), SHAPE, np.dtype("f8")).restrict((1, 2, 3, 4, 2))
-    assert plan.grid.shape == (1, 2, 3, 4, 2)
-    assert plan.grid.axes == (2, 3, 4)
-    assert plan.parameters.shape == (1, 2, 3, 1, 1)
-    window = make_plan(Request("lrn", size=3), SHAPE, np.dtype("f8")).restrict((1, 6, 2, 2))
-    assert (window.grid.axes, window.grid.reach) == ((1,), (1, 1))
-
-
-@pytest.mark.parametrize(
-    ("dtype", "asked", "made"),
-    [
-        ("float16", None, "float16"),
-        (">f4", None, "float32"),
-        ("float64", None, "float64"),
-        ("int32", None, "float64"),
-        ("bool", None, "float64"),
-        (np.longdouble, None, "float64"),
-        ("float64", "float32", "float32"),
-        ("int8", "bfloat16", "bfloat16"),
-    ],
-)
-def test_the_dtype_of_results(dtype, asked, made):
-    dtype = np.dtype(dtype)
-    found = make_plan(Request("ln", dtype=asked), SHAPE, dtype).choose_output_dtype(dtype)
-    assert found.name == made
-    assert found.isnative
-
-
-@pytest.mark.parametrize(
-    ("norm", "options", "percents"),
-    [
-        ("bn", {}, {}),
-        ("minmax", {}, {"min": 0.0, "max": 100.0}),
-        ("robust", {}, {"median": 50.0, "q1": 25.0, "q3": 75.0}),
-        ("robust", {"quantiles": (10.0, 97.5)}, {"median": 50.0, "q_low": 10.0, "q_high": 97.5}),
-    ],
-)
-def test_how_much_lies_below_a_statistic(norm, options, percents):
-    assert make_plan(Request(norm, **options), SHAPE, np.dtype("f8")).find_percents() == percents
 
 
 @pytest.mark.parametrize(
@@ -231,19 +151,6 @@ def test_parameters_are_fitted_in_their_order(norm, name, shape, fitted):
     assert not found.flags.writeable
 
 
-@pytest.mark.parametrize(
-    ("norm", "name", "message"),
-    [
-        ("wn", "beta", "wn has no beta, only gamma$"),
-        ("lp", "gamma", "lp has no gamma: it has no affine step$"),
-        ("bn", "alpha", "bn has no alpha, only gamma and beta$"),
-    ],
-)
-def test_parameters_that_a_norm_has_not_are_refused(norm, name, message):
-    with pytest.raises(UsageError, match=message):
-        make_plan(Request(norm), SHAPE, np.dtype("f8")).fit_parameter(name, np.ones(1))
-
-
 def test_running_statistics_are_of_the_groups_that_batches_share():
     plan = make_plan(Request("in"), SHAPE, np.dtype("f8"))
     assert plan.fit_running("mean", np.arange(6, dtype="f4")).tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
@@ -259,27 +166,6 @@ def test_plans_are_the_same_for_the_same_request_and_nobody_changes_them():
     assert make_plan(Request("ln"), SHAPE, np.dtype("f8")) is plan
     with pytest.raises(FrozenInstanceError):
         plan.spec = plan.spec._replace(eps=1.0)
-
-
-U, V = (1.0, 2.0), (1.0, 2.0, 3.0)
-
-
-@pytest.mark.parametrize(
-    ("options", "start", "steps"),
-    [
-        pytest.param({}, None, None, id="none"),
-        pytest.param({"u": U}, "u", 1, id="one, from u"),
-        pytest.param({"v": V, "iterations": 4}, "v", 4, id="several"),
-        pytest.param({"u": U, "v": V}, "u and v", 0, id="of both none"),
-        pytest.param({"u": U, "v": V, "iterations": 0}, "u and v", 0, id="of both 0"),
-    ],
-)
-def test_what_iterations_start_from(options, start, steps):
-    plan = make_plan(Request("sn", **options), (2, 3), np.dtype("f8"))
-    iteration = plan.spec.iteration
-    assert (iteration and iteration.start, iteration and iteration.steps) == (start, steps)
-    assert plan.norm.divisor.size.startswith("largest" if start is None else "estimate of")
-    assert iteration is None or (iteration.u, iteration.v) == (options.get("u"), options.get("v"))
 
 
 def place(request, shape, **given):
@@ -329,8 +215,3 @@ def test_gamma_and_beta_of_different_shapes_lie_along_the_axes_of_both():
 def test_a_channel_that_is_last_is_no_gamma_of_columns():
     plan = make_plan(Request("bn"), (2, 4, 5, 3), np.dtype("f8"))
     assert plan.adopt_parameters({"gamma": np.ones(3)}) is plan
-
-
-def test_a_gamma_of_each_place_in_a_group_is_shared_by_groups():
-    found = place(Request("gn", groups=3), (2, 6, 4), gamma=(2, 1))
-    assert found.view_shape == (1, 1, 2, 1)

@@ -8,7 +8,6 @@ import pytest
 
 from normcli.errors import UsageError
 from normcli.norms.request import Request
-from normcli.norms.rules import EpsMode
 from normcli.norms.table import NORMS, find_norm
 from tests.conftest import ROOT
 from tests.numerics.test_kernel import ORACLES
@@ -59,27 +58,6 @@ def test_find_norm(name, row, preset):
 def test_an_unknown_name_is_refused_with_the_known_ones():
     with pytest.raises(UsageError, match="no norm 'foo'; the norms are bn, ln"):
         find_norm("foo")
-
-
-@pytest.mark.all_quick
-@pytest.mark.parametrize(
-    ("name", "mode", "formula"),
-    [
-        pytest.param("bn", EpsMode.INSIDE, "(x − mean) / √(var + eps)", id="inside"),
-        pytest.param("bn", EpsMode.OUTSIDE, "(x − mean) / (√var + eps)", id="outside"),
-        pytest.param("rms", None, "x / √(ms + eps)", id="no centre"),
-        pytest.param("zscore", None, "(x − mean) / √var", id="no eps"),
-        pytest.param("minmax", None, "(x − min) / (max − min)", id="range"),
-        pytest.param("maxabs", None, "x / ‖x‖∞", id="largest"),
-        pytest.param("robust", None, "(x − median) / (q3 − q1)", id="quartiles"),
-        pytest.param("lp", EpsMode.FLOOR, "x / max(‖x‖ₚ, eps)", id="floor"),
-        pytest.param("wn", EpsMode.SQUARE_FLOOR, "x / √max(Σx², eps)", id="floor of squares"),
-        pytest.param("midrange", None, "(x − (max + min)/2) / ((max − min)/2)", id="half a range"),
-        pytest.param("lrn", None, "x / (k + alpha · Σx²/size)^exponent", id="a window"),
-    ],
-)
-def test_formula(name, mode, formula):
-    assert NORMS[name].formula(mode) == formula
 
 
 def test_each_divisor_has_statistics():

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.norms.rules import EpsMode, ZeroRule
+from normcli.norms.rules import EpsMode
 from normcli.numerics.pairs import Pair, Triple
 from normcli.numerics.rational import add_eps as add_eps_exactly
 from normcli.numerics.rational import find_root, round_once
-from normcli.numerics.statistics.divisor import Solution, add_eps, find_divisor, replace_zero, replace_zeros
+from normcli.numerics.statistics.divisor import Solution, add_eps, find_divisor
 from tests.numerics.exact_parts import add_up
 
 
@@ -50,10 +50,6 @@ def test_a_group_is_known_within_its_error(mean, divisor):
     assert [part[0] for part in (*solution.mean, *solution.divisor)] == [0.0, 0.0, 0.0, 1.0, 0.0]
 
 
-def test_a_divisor_of_nan_is_nan():
-    assert np.isnan(settle(THIRD, None).divisor.hi[1])
-
-
 def test_values_about_a_faint_mean_beside_a_large_eps_are_exact():
     x = np.array([1.0, 2.0, 5.0]) * 2.0**-900
     found = normalize(x, "ln", eps=2.0**140).normalized
@@ -69,21 +65,3 @@ def test_eps_of_any_size_enters_groups_of_any_scale(mode, eps):
     for i, size in enumerate(sizes):
         exact = add_eps_exactly(Fraction(size) ** 2, eps, mode)
         assert abs(add_up(found, i) - exact) <= exact / 2**98
-
-
-@pytest.mark.parametrize(("rule", "one"), [(ZeroRule.ONE, 1.0), (ZeroRule.ZERO, 1.0), (ZeroRule.NAN, np.nan)])
-def test_a_divisor_of_0_is_replaced_by_its_rule(rule, one):
-    pair = replace_zeros(Pair(np.array([0.0, 3.0]), np.zeros(2)), rule)
-    np.testing.assert_array_equal(pair.hi, [one, 3.0])
-    assert replace_zero(Fraction(0), rule) == (None if np.isnan(one) else 1)
-    assert replace_zero(THIRD, rule) == THIRD
-
-
-def test_parts_of_a_solution_keep_the_numbers_of_their_groups():
-    numbers = np.arange(6.0).reshape(2, 3)
-    zeros = np.zeros((2, 3))
-    solution = Solution(Triple(numbers, zeros, zeros), Pair(1.0 + numbers, zeros), centred=True)
-    part = solution.take(lambda a: a[1:, ::-2])
-    assert part.numbers.tolist() == [[5, 3]]
-    assert part.recall(3) == (3, 4)
-    assert solution.reshape((3, 2)).recall(4) == (4, 5)

@@ -7,7 +7,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from normcli import normalize
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.numerics.pairs import Pair, Triple
@@ -50,19 +49,6 @@ def test_a_divisor_of_0_counts_as_it_is_and_no_rule_has_no_flat_groups():
     assert not find_flat(make_plan(Request("minmax", like="sklearn"), (3, 1), np.dtype("f8")), zero, 3).any()
     tiny = {"range": np.full(1, 1e-300)}
     assert not find_flat(make_plan(Request("minmax"), (3, 1), np.dtype("f8")), tiny, 3).any()
-
-
-def test_flat_groups_are_normalized_as_constant_ones():
-    x = np.array([[1.0, 1.0 + EPS, 1.0], [1.0, 2.0, 4.0]]).T
-    by_one = normalize(x, "zscore", like="sklearn")
-    np.testing.assert_allclose(by_one.normalized[:, 0], x[:, 0] - x[:, 0].mean(), atol=EPS)
-    assert by_one.statistics["rstd"][0] == 1.0
-    np.testing.assert_array_equal(by_one.normalized[:, 1], normalize(x, "zscore").normalized[:, 1])
-    not_a_number = normalize(x, "zscore", like="scipy")
-    assert np.isnan(not_a_number.normalized[:, 0]).all()
-    np.testing.assert_array_equal(not_a_number.normalized[:, 1], by_one.normalized[:, 1])
-    small = normalize(x[:, :1] * 2.0**-900 * np.array([1.0]), "minmax", like="sklearn").normalized
-    np.testing.assert_array_equal(small, (x[:, :1] - 1.0) * 2.0**-900)
 
 
 @pytest.mark.parametrize(("like", "divisor"), [("sklearn", 1), ("scipy", None)])

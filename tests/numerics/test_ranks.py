@@ -9,11 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from normcli.numerics.statistics import ranks as order
-from normcli.numerics.statistics.order_statistics import QUARTILES, Shares
-from normcli.numerics.statistics.ranks import RankSearch, find_ranks, measure_quantiles
+from normcli.numerics.statistics.order_statistics import QUARTILES
+from normcli.numerics.statistics.ranks import RankSearch, measure_quantiles
 from tests.marks import costly, slowly
-
-SPECIAL = [0.0, -0.0, np.inf, -np.inf, 5e-324, -5e-324, 1.7976931348623157e308, 1.0, -1.0, 1e-40]
 
 
 def floats(dtype):
@@ -31,18 +29,6 @@ def search(parts, groups, dtype, selected=None):
         passes += 1
     assert passes == found.passes
     return found.find()
-
-
-@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 6, 7, 8, 9, 100, 101])
-@pytest.mark.parametrize("shares", [QUARTILES, Shares(("q_low", "median", "q_high"), (0, 4, 7), 8)])
-def test_ranks_are_those_of_numpy_percentile(count, shares):
-    ranks, parts = find_ranks(np.array([count]), shares)
-    below, above = ranks[0, ::2], ranks[0, 1::2]
-    places, percents = np.arange(count, dtype=float), 100 * np.array(shares.parts) / shares.of
-    np.testing.assert_array_equal(
-        below + parts[0] / shares.of * (above - below), np.percentile(places, percents)
-    )
-    assert ranks.max() < count
 
 
 @pytest.mark.slow

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from normcli.norms.rules import EpsMode
 from normcli.numerics.rational import (
     ExactSums,
-    add_eps,
     find_exponent,
     find_root,
     round_once,
@@ -40,20 +37,6 @@ def test_a_root_is_exact_or_says_on_which_side_it_lies():
     root = find_root(Fraction(2))
     assert 0 < abs(root * root - 2) < Fraction(1, 2**280)
     assert find_root(Fraction(1, 2**2148)) == Fraction(1, 2**1074)
-
-
-@pytest.mark.parametrize(
-    ("mode", "expected"),
-    [
-        pytest.param(EpsMode.INSIDE, math.sqrt(4.25), id="inside"),
-        pytest.param(EpsMode.OUTSIDE, 2.25, id="outside"),
-        pytest.param(EpsMode.FLOOR, 2.0, id="floor"),
-        pytest.param(EpsMode.SQUARE_FLOOR, 2.0, id="floor of squares"),
-    ],
-)
-def test_eps_is_added_where_its_mode_says(mode, expected):
-    assert round_once(add_eps(Fraction(4), 0.25, mode)) == expected
-    assert add_eps(Fraction(4), None, None) == 2
 
 
 def test_each_double_of_a_third_is_the_nearest_to_what_the_others_leave():

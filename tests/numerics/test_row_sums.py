@@ -142,10 +142,3 @@ def test_leaves_that_are_folded_are_exact_or_say_that_they_are_not(kind, pieces)
         records.put((slice(None), number), measure_leaves(piece, Workspace(), need_sum=True))
     extreme = require_exact(fold_leaves(records), x)
     assert kind in ("mixed", "cancelling") or not extreme.any()
-
-
-def test_a_workspace_gives_the_same_memory_again():
-    work = Workspace()
-    first = work.get("a", (3, 4))
-    assert np.shares_memory(first, work.get("a", (2, 2), np.float32))
-    assert not np.shares_memory(first, work.get("b", (3, 4)))

@@ -18,13 +18,6 @@ _SETTINGS = {
     "network.connectivity-service.enabled": False,
     "ui.prefersReducedMotion": 1,
 }
-_KEYS = {
-    "ArrowRight": "\ue014",
-    "ArrowLeft": "\ue012",
-    "ArrowDown": "\ue015",
-    "Tab": "\ue004",
-    "Enter": "\ue007",
-}
 
 
 class Firefox:
@@ -59,30 +52,11 @@ class Firefox:
         """Return what a function's body returns in the page."""
         return self._tell("WebDriver:ExecuteScript", {"script": script, "args": list(arguments)})["value"]
 
-    def point(self, selector: str) -> None:
-        """Move the mouse over an element."""
-        x, y = self.run(
-            "const b = document.querySelector(arguments[0]).getBoundingClientRect();"
-            "return [Math.round(b.x + b.width / 2), Math.round(b.y + b.height / 2)];",
-            selector,
-        )
-        move = {"type": "pointerMove", "duration": 0, "x": x, "y": y, "origin": "viewport"}
-        self._act({"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"}, "actions": [move]})
-
-    def press(self, *keys: str) -> None:
-        """Press keys, by their names or as they are typed, one after the other."""
-        values = [_KEYS.get(key, key) for key in keys]
-        actions = [{"type": kind, "value": value} for value in values for kind in ("keyDown", "keyUp")]
-        self._act({"type": "key", "id": "keyboard", "actions": actions})
-
     def quit(self) -> None:
         """End the browser."""
         self._tell("Marionette:Quit", {"flags": ["eForceQuit"]})
         self._socket.close()
         self._process.wait(20)
-
-    def _act(self, actions: dict[str, object]) -> None:
-        self._tell("WebDriver:PerformActions", {"actions": [actions]})
 
     def _wait_for_port(self, folder: Path) -> int:
         end = time.monotonic() + 60

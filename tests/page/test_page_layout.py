@@ -5,15 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.page.reader import NARROW, make, normal
+from tests.page.reader import NARROW, WIDE, make, normal
 
 pytestmark = [
     pytest.mark.browser,
     # What the driver itself warns of when it is imported is its own.
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]
-
-LAPTOP, LARGER = {"width": 1280, "height": 900}, {"width": 1440, "height": 900}
 
 
 def uneven():
@@ -36,9 +34,9 @@ def find_columns(reader, side):
 @pytest.mark.parametrize(
     ("values", "options", "viewport"),
     [
-        pytest.param(uneven(), {}, LAPTOP, id="signs"),
-        pytest.param(normal(4, 2, 4, 3), {"axes": (1,)}, LAPTOP, id="badges-of-cells"),
-        pytest.param(normal(2, 2, 3, 12), {}, LAPTOP, id="stacked"),
+        pytest.param(uneven(), {}, WIDE, id="signs"),
+        pytest.param(normal(4, 2, 4, 3), {"axes": (1,)}, WIDE, id="badges-of-cells"),
+        pytest.param(normal(2, 2, 3, 12), {}, WIDE, id="stacked"),
         pytest.param(uneven(), {}, NARROW, id="phone"),
     ],
 )
@@ -57,28 +55,9 @@ def test_columns_stand_in_line_from_matrix_to_matrix_and_below_their_heads(value
 
 
 def test_an_edited_number_leaves_its_column_as_wide_as_it_was(read):
-    reader = read(make(uneven()), LAPTOP)
+    reader = read(make(uneven()), WIDE)
     before = find_columns(reader, "x")
     reader.cell(95).click()
     reader.move("x", -2.1234)
     assert reader.page.locator(".side-x .edited").count() == 1
     np.testing.assert_allclose(find_columns(reader, "x"), before, atol=0.5)
-
-
-@pytest.mark.parametrize(
-    ("side", "viewport"), [pytest.param(4, LAPTOP, id="1280"), pytest.param(6, LARGER, id="1440")]
-)
-def test_nothing_is_cut_off_or_covered(side, viewport, read):
-    reader = read(make(normal(2, 3, side, side), "bn", "ln", at=(0, 0, 0, 0)), viewport, link="#step=0")
-    for step in range(reader.page.locator("#chain input").count()):
-        reader.page.locator(f'#chain input[value="{step}"]').check(force=True)
-        boxes = reader.page.eval_on_selector_all(
-            "#tensor, .scroll, #plot", "boxes => boxes.map(box => [box.scrollWidth, box.clientWidth])"
-        )
-        assert len(boxes) == 3
-        assert all(content <= room for content, room in boxes)
-    assert reader.page.locator("#tensor.stacked").count() == (side > 4)
-    story = reader.page.locator("#story").bounding_box()
-    tensor = reader.page.locator("#tensor").bounding_box()
-    assert tensor["x"] + tensor["width"] <= story["x"]
-    assert story["x"] + story["width"] <= viewport["width"]

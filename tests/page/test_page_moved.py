@@ -184,12 +184,19 @@ def test_a_value_is_edited_from_its_cell_by_keyboard(read):
     assert reader.page.evaluate("document.activeElement.id") == "x-number"
 
 
-@pytest.mark.parametrize("name", ["x", "gamma"])
-def test_what_is_no_number_is_said_and_changes_nothing(name, read):
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("x", "", "Empty is not a number: 6 stays."),
+        ("gamma", "", "Empty is not a number: 1 stays."),
+        ("eps", "-1", "−1 is not a number of 0 or more: 0.00001 stays."),
+    ],
+)
+def test_what_is_no_number_is_said_and_changes_nothing(name, text, told, read):
     reader = read(make(first(), at=(0, 0, 0, 0)))
-    reader.move(name, "")
-    before = {"x": "6", "gamma": "1"}[name]
-    assert reader.text(f"#{name}-error") == f"Empty is not a number: {before} stays."
+    reader.move(name, text)
+    assert reader.text(f"#{name}-error") == told
+    assert reader.page.get_attribute(f"#{name}-number", "aria-invalid") == "true"
     np.testing.assert_array_equal(reader.values("y"), reader.results[0].normalized.reshape(-1))
     reader.move(name, 2)
     assert reader.page.locator(f"#{name}-error").is_hidden()
@@ -291,12 +298,3 @@ def test_tables_that_are_cut_off_say_so_until_they_are_scrolled(read):
     reader.page.evaluate("document.querySelector('#tensor').scrollLeft = 9999")
     reader.page.wait_for_selector("#tensor:not(.more)")
     assert reader.cell(3, "y").is_visible()
-
-
-def test_what_is_explained_without_a_place_opens_at_the_first_group(normcli, tmp_path, tabs):
-    path = tmp_path / "page.html"
-    assert normcli("explain", "bn", "--shape", "2,3,4,4", "-o", path).code == 0
-    reader = tabs(WIDE, "light")
-    reader.page.goto(path.as_uri())
-    assert sorted(reader.lit()) == [*range(16), *range(48, 64)]
-    assert "Group c=0" in reader.text("#story")

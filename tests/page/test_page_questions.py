@@ -38,18 +38,6 @@ def test_a_page_opens_on_the_arithmetic_of_its_first_value(read):
     assert reader.lit() == []
 
 
-def test_colours_do_not_fade_in_when_a_page_opens(read):
-    reader = read(make(first()))
-    reader.page.emulate_media(reduced_motion="no-preference")
-    reader.page.evaluate("document.body.classList.remove('open')")
-    durations = "box => getComputedStyle(box).transitionDuration"
-    for selector in ("#tensor td", "#blocks .face", "#formula .part"):
-        assert reader.page.locator(selector).first.evaluate(durations) == "0s"
-    reader.page.evaluate("document.body.classList.add('open')")
-    assert "0.2s" in reader.page.locator("#tensor td").first.evaluate(durations)
-    reader.page.emulate_media(reduced_motion="reduce")
-
-
 @pytest.mark.parametrize("viewport", [WIDE, NARROW])
 def test_the_first_step_shows_the_input_once(viewport, read):
     reader = read(make(first()), viewport, link="#")

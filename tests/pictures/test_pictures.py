@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import itertools
-import os
 import re
 import xml.etree.ElementTree as ET
 from typing import NamedTuple
@@ -14,7 +13,7 @@ import numpy as np
 import pytest
 
 from normcli import NORMS, normalize
-from normcli.documents.excerpt import MOST_AXES, MOST_CELLS, MOST_COLOURS, choose_drawn
+from normcli.documents.excerpt import MOST_CELLS, MOST_COLOURS, choose_drawn
 from normcli.documents.palette import HATCHES, PALETTE, choose_look
 from normcli.documents.scene import measure_text, wrap
 from normcli.errors import UsageError
@@ -29,7 +28,7 @@ from normcli.results.calculate import calculate
 from normcli.tensors.random.generate import generate
 from normcli.tensors.random.recipe import Recipe
 from normcli.tensors.tensor import Tensor
-from tests.conftest import DATA
+from tests.conftest import hold_snapshot
 from tests.marks import sampled, slowly
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -268,11 +267,7 @@ def test_a_name_from_outside_is_escaped():
 
 def test_the_bytes_are_the_same_on_every_machine():
     result, tensor = make("bn", (2, 3))
-    drawn = spell(draw([result], tensor))
-    path = DATA / "snapshots" / "draw-bn-2x3.svg"
-    if os.environ.get("NORMCLI_UPDATE_SNAPSHOTS"):
-        path.write_bytes(drawn)
-    assert drawn == path.read_bytes()
+    hold_snapshot("draw-bn-2x3.svg", spell(draw([result], tensor)).decode())
 
 
 def test_columns_that_have_names_are_named_in_the_legend():
@@ -313,18 +308,10 @@ def test_what_is_shown_is_bounded(norm, shape):
         assert (positions.gap is not None) == (positions.size < length)
 
 
-def test_too_many_axes_are_refused_with_the_limit():
-    result, tensor = make("bn", (1,) * (MOST_AXES + 1))
-    with pytest.raises(UsageError, match=f"at most {MOST_AXES} axes; the tensor has {MOST_AXES + 1}"):
-        draw([result], tensor)
-
-
 @pytest.mark.parametrize(
     ("layout", "axes", "labels"),
     [
         pytest.param("NCHW", (2, 3, 4, 5), ["C = 3", "N = 2", "H×W = 4×5 = 20"], id="channels first"),
-        pytest.param("NHWC", (2, 4, 5, 3), ["C = 3", "N = 2", "H×W = 4×5 = 20"], id="channels last"),
-        pytest.param("NLC", (2, 3, 4), ["C = 4", "N = 2", "L = 3"], id="sequences"),
         pytest.param("BND", (2, 3, 4), ["D = 4", "B = 2", "N = 3"], id="words"),
         pytest.param(None, (10,), ["axis0 = 10"], id="one axis"),
     ],
@@ -387,16 +374,6 @@ def test_values_are_held_as_they_are_and_written_with_the_digits_asked_for(value
     assert [cell[1].text for cell in drawn] == written
 
 
-def test_results_stand_side_by_side_each_with_its_title():
-    (one, tensor), (two, _) = make("bn", (2, 4, 3, 3)), make("in", (2, 4, 3, 3))
-    root = ET.fromstring(spell(draw([one, two], tensor)))
-    titles = [p for p in walk(root) if p.element.get("font-size") == "18"]
-    texts = ["bn", "batch normalization", "in", "instance normalization"]
-    assert [p.element.text for p in titles] == texts
-    assert titles[0].y == titles[2].y
-    assert titles[0].x < titles[2].x
-
-
 @pytest.mark.parametrize(
     ("count", "beside"), [pytest.param(2, True, id="two"), pytest.param(4, False, id="four")]
 )
@@ -442,24 +419,12 @@ def test_histograms_count_every_value_of_a_group(norm):
     assert all((height > 0) == (e.get("data-count") != "0") for e, height in heights.items())
 
 
-def test_histograms_say_what_comes_behind_the_norm():
-    texts = {
-        e.text for e in paint("bn", (2, 3), Options(plot="histogram"), gamma=2.0, beta=1.0).iter(f"{SVG}text")
-    }
-    assert {"y = (x − mean) / √(var + eps) · gamma + beta", "y, after gamma and beta"} <= texts
-
-
 def test_histograms_far_apart_have_each_a_scale_below():
     root = paint("bn", (), Options(plot="histogram", bins=4, log=True), values=[[0, 0], [1, 500], [2, 900]])
     ticks = [e.text for e in root.iter(f"{SVG}text") if e.get("class") == "muted mono"]
     assert {"0.5", "800"} <= set(ticks)
     assert sum(e.get("class") == "cell" for e in root.iter(f"{SVG}g")) == 16
     assert any("logarithms" in (e.text or "") for e in root.iter(f"{SVG}text"))
-
-
-def test_a_picture_says_which_layout_was_guessed():
-    texts = [e.text for e in paint("ln", (2, 3, 4)).iter(f"{SVG}text")]
-    assert "assumed   layout NCL; --layout NLC for tokens" in texts
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@
 - `algorithms`: what the algorithms of the table made, whose sums are not exact
 - `kernels`: what kernels in NumPy made of data off centre
 - `outside`: evaluations with running statistics, and maps that are no norm
+- `not_norms`: these maps
 - `faults`: tables of wrong kernels, by what is wrong
 - `wrong_kernels`: what these made, as `check` and as `identify` ask
 """

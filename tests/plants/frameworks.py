@@ -108,9 +108,7 @@ def plant_peer(
         return None
     if np.array_equal(x, y):  # a window whose squares are too small beside k
         return None
-    if offset is not None and not np.all(
-        np.isfinite(y) & (y != 0)
-    ):  # squares that overflow leave nothing to see
+    if offset is not None and not np.all(np.isfinite(y) & (y != 0)):  # where squares overflow
         return None
     given = parameters if kind == KINDS[1] else {}
     one_pass = find_convention(peer.framework, peer.norm).one_pass

@@ -56,17 +56,8 @@ def _compare(found: Identification, plant: Plant) -> Outcome:
     return Outcome.AMONG if any(agreeing) or is_open else Outcome.MISSED
 
 
-_OTHER_WORDS = {
-    "stats-one-pass",
-    "stats-shard",
-    "stats-other-axes",
-    "stats-eps-other",
-    "stats-ddof",
-    "after-cast",
-    "stats-rounded",
-    "stats-rounded-rstd",
-    "stats-rounded-mean",
-}
+_OF_STATISTICS = "one-pass shard other-axes eps-other ddof rounded rounded-rstd rounded-mean"
+_OTHER_WORDS = {"after-cast", *(f"stats-{name}" for name in _OF_STATISTICS.split())}
 """Faults that a right norm may be said to have: the algorithm, or another norm that it is with other options."""
 
 
@@ -118,8 +109,9 @@ def _compare_matches(found: Identification, wrong: Wrong) -> Outcome:
         agreeing = [_agrees(match, wrong.really, found.question) for match in found.matches]
         if any(agreeing):
             return Outcome.RIGHT if agreeing[0] else Outcome.AMONG
-    right = [match for match in found.matches if _agrees(match, wrong.plan, found.question)]
-    parts = [match for match in found.matches if match.groups and match.norm == wrong.plan.norm.name]
+    plan = wrong.kernel.plan
+    right = [match for match in found.matches if _agrees(match, plan, found.question)]
+    parts = [match for match in found.matches if match.groups and match.norm == plan.norm.name]
     if parts and "stats-shard" in wrong.ids:  # parts of the features by themselves are such groups
         return Outcome.RIGHT
     if not right:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.identifying.question import Question
-from tests.identifying.not_norms import make_plants
 from tests.peers import run_keras, run_nnx, run_torch
 from tests.plants.frameworks import CHANNELS
+from tests.plants.not_norms import make_far_plants, make_plants
 from tests.plants.plant import Array, Plant
 
 if TYPE_CHECKING:
@@ -27,17 +27,16 @@ def list_evaluations() -> Iterator[Plant]:
             parameters = {name: drawn[name].astype("f4") for name in names}
             y = call(x, **running, **parameters)
             nearly = ("stats-partial", "stats-shard") if call is _scale_elsewhere else ()
-            yield Plant(
-                f"{name} {' '.join(names)}", EVALUATION, Question(x, y, **parameters), None, nearly=nearly
-            )
+            asked = Question(x, y, **parameters)
+            yield Plant(f"{name} {' '.join(names)}", EVALUATION, asked, None, nearly=nearly)
 
 
 EVALUATION = "evaluation"
 
+Given = Array | None
 
-def _evaluate_torch(
-    x: Array, mean: Array, var: Array, gamma: Array | None = None, beta: Array | None = None
-) -> Array:
+
+def _evaluate_torch(x: Array, mean: Array, var: Array, gamma: Given = None, beta: Given = None) -> Array:
     import torch
 
     module = torch.nn.BatchNorm2d(CHANNELS).eval()
@@ -45,9 +44,7 @@ def _evaluate_torch(
     return run_torch(module, x.transpose(0, 3, 1, 2), gamma, beta).transpose(0, 2, 3, 1)
 
 
-def _evaluate_keras(
-    x: Array, mean: Array, var: Array, gamma: Array | None = None, beta: Array | None = None
-) -> Array:
+def _evaluate_keras(x: Array, mean: Array, var: Array, gamma: Given = None, beta: Given = None) -> Array:
     import keras
 
     layer = keras.layers.BatchNormalization()
@@ -57,9 +54,7 @@ def _evaluate_keras(
     return run_keras(layer, x, gamma, beta, training=False)
 
 
-def _evaluate_nnx(
-    x: Array, mean: Array, var: Array, gamma: Array | None = None, beta: Array | None = None
-) -> Array:
+def _evaluate_nnx(x: Array, mean: Array, var: Array, gamma: Given = None, beta: Given = None) -> Array:
     from flax import nnx
 
     module = nnx.BatchNorm(CHANNELS, use_running_average=True, rngs=nnx.Rngs(0))
@@ -95,6 +90,12 @@ NEARLY = {
 
 def list_maps() -> Iterator[Plant]:
     """Yield maps and transforms that are no norm."""
-    for plant in make_plants():
-        nearly = next((ids for name, ids in NEARLY.items() if plant.name.startswith(name)), ())
-        yield Plant(plant.name, MAP, Question(plant.x, plant.y), None, nearly=nearly)
+    for name, question in make_plants():
+        nearly = next((ids for start, ids in NEARLY.items() if name.startswith(start)), ())
+        yield Plant(name, MAP, question, None, nearly=nearly)
+
+
+def list_far_maps() -> Iterator[Plant]:
+    """Yield maps of data far from zero, of which one divisor of all groups is nearly the norm."""
+    for name, question in make_far_plants():
+        yield Plant(name, MAP, question, None, nearly=("stats-constant",))

@@ -26,16 +26,17 @@ def list_checked() -> Iterator[Plant]:
 
 def list_identified() -> Iterator[Plant]:
     """Yield every other wrong kernel, where only gamma and beta are known; none that is given more."""
-    bare = (wrong for wrong in list_wrong() if wrong.given is None and wrong.plan.request.over is None)
-    known = [wrong for wrong in bare if not (wrong.addends or wrong.gate or wrong.gated_input)]
+    bare = (wrong for wrong in list_wrong() if wrong.kernel.given is None and wrong.row.other is None)
+    known = [wrong for wrong in bare if wrong.kernel.plan.request.over is None]
     for wrong in known[::2]:
         yield Plant(wrong.name, IDENTIFIED, ask(wrong, is_checked=False), wrong.really, wrong)
 
 
 def ask(wrong: Wrong, *, is_checked: bool) -> Question:
     """Return the question that a wrong kernel's result is: with the plan, and all that is given, where it is checked."""
-    question = Question(wrong.x, wrong.y, **wrong.parameters, layout=wrong.plan.request.layout)
+    x, plan = wrong.kernel.tensor, wrong.kernel.plan
+    question = Question(x, wrong.y, **wrong.kernel.parameters, layout=plan.request.layout)
     if not is_checked:
         return question
-    subject = pose(wrong.plan, wrong.x, wrong.inputs, addends=wrong.addends)
-    return question._replace(layout=wrong.plan.grid.layout.text, subject=subject)
+    subject = pose(plan, x, wrong.inputs, addends=wrong.addends)
+    return question._replace(layout=plan.grid.layout.text, subject=subject)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from normcli import quantize
 from normcli.quantizing import quantize as room
 from normcli.quantizing.formats import FORMATS
 
@@ -20,15 +19,6 @@ def test_doctor_says_what_each_format_costs(normcli):
     for one in told:
         line = next(line for line in ran.lines if line.startswith(f"{one['format']} "))
         assert f"{one['signal_to_noise']:.3g} dB" in line
-
-
-def test_costs_are_those_of_the_codes(rng):
-    from normcli.results.arguments import read_arguments
-
-    x = rng.normal(size=(4, 64)).astype("f4")
-    for cost in room.list_costs(read_arguments(x, "ln", {})):
-        found = quantize(x, "ln", cost.format)
-        assert cost[1:] == (found.asked.per, found.signal_to_noise, found.error, found.saturated, found.flushed)
 
 
 def test_formats_that_the_data_do_not_have_are_left_out(normcli, monkeypatch):

@@ -120,6 +120,15 @@ def test_evaluation_takes_statistics_as_constants(norm, dtype):
         require_exact(backward(x, dy, norm, **given, **options, **draw_parameters(x, norm, {})))
 
 
+@pytest.mark.parametrize("mean", [np.nan, np.inf, -np.inf])
+def test_dx_does_not_depend_on_a_given_mean_that_is_not_finite(mean):
+    x, dy = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 2.0], [3.0, 5.0]])
+    given = {"running_var": [2.0, 2.0], "gamma": [2.0, 1.0]}
+    found, usual = (backward(x, dy, "bn", running_mean=[first, 1.0], **given) for first in (mean, 1.0))
+    np.testing.assert_array_equal(found.dx, usual.dx)
+    np.testing.assert_array_equal(found.dgamma, [np.nan, usual.dgamma[1]])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("norm", [name for name in DIFFERENTIABLE if name != "lrn"])
@@ -238,11 +247,6 @@ def test_a_column_that_counts_as_constant_is_differentiated_as_one(like, expecte
     np.testing.assert_array_equal(found.dx[:, 1], backward(FLAT, dy, "zscore").dx[:, 1])
 
 
-def test_so_is_a_short_row_of_a_length():
-    tiny = np.array([[3e-17, 4e-17], [3.0, 4.0]])
-    assert backward(tiny, np.ones((2, 2)), "lp", like="sklearn").dx[0].tolist() == [1.0, 1.0]
-
-
 def test_corners_are_those_of_torch():
     outside = backward([[1.0, 1.0]], [[1.0, 3.0]], "ln", eps=0.5, eps_mode="outside")
     assert outside.dx.tolist() == [[-2.0, 2.0]]
@@ -260,38 +264,10 @@ def test_groups_of_one_value_and_tensors_of_none(norm):
         assert not found.dgamma.any()
 
 
-@pytest.mark.parametrize("lost", [np.nan, np.inf, -np.inf])
-def test_an_x_that_is_not_finite_stays_in_its_group(lost):
-    x, dy, _ = draw("ln", "float64", (4, 3), seed=13)
-    x[0, 1] = lost
-    found = backward(x, dy, "ln")
-    assert np.isnan(found.dx[0]).all()
-    assert np.isfinite(found.dx[1:]).all()
-    assert np.isnan(found.dgamma).all()
-    assert np.isfinite(found.dbeta).all()
-
-
 def test_integers_beyond_doubles_are_what_they_are():
     dy = np.array([[1.0, -2.0, 0.5]])
     far = backward(np.array([[2**62 + 1, 2**62 + 2, 2**62 + 5]]), dy, "ln", eps=0.0)
     np.testing.assert_array_equal(far.dx, backward(np.array([[1, 2, 5]]), dy, "ln", eps=0.0).dx)
-
-
-@pytest.mark.parametrize("norm", [name for name in DIFFERENTIABLE if name not in ("lp", "wn")])
-def test_gradients_are_slopes_of_the_loss(norm):
-    x, dy, options = draw(norm, "float64", (2, 4, 3), seed=14)
-    arrays = {"x": x, **draw_parameters(x, norm, options)}
-    found, rng = backward(dy=dy, norm=norm, **arrays, **options), np.random.default_rng(19)
-    for name, values in arrays.items():
-        way = rng.normal(size=values.shape)
-
-        def find_loss(step, name=name, way=way):
-            moved = arrays | {name: arrays[name] + step * way}
-            return float((normalize(norm=norm, **moved, **options).normalized * dy).sum())
-
-        near, far = (find_loss(step) - find_loss(-step) for step in (1e-4, 2e-4))
-        slope = (8 * near - far) / 12e-4
-        assert (getattr(found, f"d{name}") * way).sum() == pytest.approx(slope, rel=1e-6, abs=1e-7)
 
 
 @pytest.mark.parametrize("norm", [name for name, norm in NORMS.items() if norm.is_by_order])
@@ -397,11 +373,6 @@ def test_drawn_cases_are_exact(seed):
             require_exact(backward(x, dy, norm, **options))
 
 
-def test_parameters_without_values_have_gradients_of_their_shape():
-    found = backward(np.zeros((3, 0), np.float32), np.zeros((3, 0)), "ln")
-    assert (found.dgamma.shape, found.dgamma.dtype, found.dbeta.shape) == ((0,), np.float32, (0,))
-
-
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_a_gamma_of_each_sample_has_the_gradient_of_that_sample_alone(dtype, rng):
     x, dy = rng.normal(size=(2, 3, 4, 8)).astype(dtype)
@@ -415,15 +386,6 @@ def test_a_gamma_of_each_sample_has_the_gradient_of_that_sample_alone(dtype, rng
         np.testing.assert_array_equal(found.dx[sample], alone.dx)
         np.testing.assert_array_equal(found.dgamma[sample, 0], alone.dgamma)
         np.testing.assert_array_equal(found.dbeta[sample, 0], alone.dbeta)
-
-
-def test_a_gamma_of_each_group_has_the_gradient_of_its_channels(rng):
-    x, dy = rng.integers(-8, 8, (2, 2, 6, 5)).astype("f8")
-    found = backward(x, dy, "gn", groups=3, gamma=[1.0, 2.0, -1.0])
-    whole = backward(x, dy, "gn", groups=3, gamma=np.repeat([1.0, 2.0, -1.0], 2))
-    np.testing.assert_array_equal(found.dx, whole.dx)
-    np.testing.assert_allclose(found.dgamma, whole.dgamma.reshape(3, 2).sum(1), rtol=1e-14)
-    np.testing.assert_array_equal(found.dbeta, whole.dbeta.reshape(3, 2).sum(1))
 
 
 def test_gamma_and_beta_of_different_shapes_are_differentiated_one_by_one(rng):

@@ -262,17 +262,6 @@ def test_bands_tiles_and_threads_give_the_same_bits(norm, order, dtype):
         }
 
 
-def test_a_gate_of_evaluation_and_of_a_zero():
-    x, z, dy, gamma, _ = draw("float32")
-    running = {"running_mean": np.linspace(-1, 1, 5), "running_var": np.linspace(1, 2, 5), "eps": 0.5}
-    found = backward(x, dy, "bn", gate=z, gamma=gamma, **running)
-    act = z.astype("f8") / (1 + np.exp(-z.astype("f8")))
-    np.testing.assert_allclose(found.dx, dy * act * gamma / np.sqrt(running["running_var"] + 0.5), rtol=3e-7)
-    closed = backward(x, dy, "ln", gate=-np.abs(z), gate_act="relu", gate_order="before")
-    assert not closed.dx.any()
-    assert not np.signbit(closed.dx).any()
-
-
 def test_the_gate_keeps_its_dtype():
     x, z, dy, *_ = draw("float32")
     found = backward(x, dy, "rms", gate=z.astype("f8"))

@@ -48,13 +48,6 @@ def test_values_that_do_not_count_are_reached_only_where_they_are_normalized(nor
     require_dx(x, norm, at, options | ({"groups": 2} if norm == "gn" else {}))
 
 
-def test_interleaved_groups_are_those_of_the_plan():
-    x = np.random.default_rng(1).normal(size=SHAPE)
-    asked = read_arguments(x, "gn", {"groups": 2, "group_order": "interleaved"})
-    reach = find_reach(asked, (0, 1, 0))
-    assert np.unique(np.nonzero(reach.select(EVERY))[1]).tolist() == [1, 3]
-
-
 def test_a_norm_without_a_derivative_is_refused():
     asked = read_arguments(np.ones((2, 3)), "maxabs", {})
     with pytest.raises(UsageError, match="maxabs has no backward pass"):

@@ -10,14 +10,6 @@ from normcli.engine.inputs import COUNT
 from normcli.results.promises import _combine, check_promises
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-@pytest.mark.parametrize("norm", ["bn", "ln", "mvn", "zscore", "rms", "lp", "wn", "minmax", "maxabs", "robust"])
-def test_what_was_calculated_keeps_its_promise(norm, dtype, rng):
-    result = normalize(rng.normal(100, 3, (50, 8)).astype(dtype), norm)
-    assert result.check
-    assert all(check.ok for check in result.check), result.check
-
-
 @pytest.mark.parametrize(
     ("norm", "change", "quantity"),
     [
@@ -65,13 +57,6 @@ def test_norms_that_promise_nothing_have_no_check():
     assert normalize(np.ones((1, 2, 3)), "lrn").check == ()
     assert normalize([[1.0, 2.0]], "lp", p=0).check == ()
     assert normalize(np.zeros((0, 3)), "bn").check == ()
-
-
-def test_the_extremes_of_all_groups_as_one():
-    least, largest = normalize([[1.0, 5.0], [2.0, 5.0]], "minmax").check
-    assert (least.overall, largest.overall) == (0.0, 1.0)
-    assert (largest.lowest, largest.highest) == (0.0, 1.0)
-    assert largest.ok
 
 
 def test_quartiles_of_groups_do_not_make_those_of_all():

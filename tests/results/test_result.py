@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import normcli
-from normcli import NORMS, NormError, Result, normalize
+from normcli import NormError, Result, normalize
 from normcli.compiled import find_kernel
 from normcli.errors import DataError, DegenerateError, UsageError
 from normcli.norms.plan import make_plan
@@ -59,11 +59,6 @@ def test_output_dtype(dtype, asked, out):
     assert result.mean.dtype == np.float64
 
 
-def test_float16_squares_do_not_overflow():
-    result = normalize(np.array([[-60000, 60000]], dtype=np.float16), "ln")
-    np.testing.assert_array_equal(result.normalized, np.array([[-1, 1]], dtype=np.float16))
-
-
 @pytest.mark.parametrize(
     ("x", "message"),
     [
@@ -93,18 +88,6 @@ def test_what_is_no_tensor_is_refused(x, message):
 def test_options_that_a_norm_does_not_take_are_refused(norm, options, told):
     with pytest.raises(UsageError, match=told):
         normalize(np.ones((2, 12)), norm, **options)
-
-
-@pytest.mark.parametrize("norm", [n for n in NORMS if n != "gn"])
-@pytest.mark.parametrize("shape", [(), (0,), (0, 3), (3, 0), (2, 0, 4)])
-def test_tensors_without_values_or_axes_have_an_answer(norm, shape):
-    if norm == "lrn" and len(shape) < 2:
-        with pytest.raises(UsageError, match="no channel axis"):
-            normalize(np.zeros(shape), norm)
-        return
-    result = normalize(np.zeros(shape), norm)
-    assert result.normalized.shape == shape
-    assert np.isfinite(result.normalized).all()
 
 
 @pytest.mark.parametrize("axes", [np.int64(1), np.array([1]), (np.int64(1),), [1], ["C"], -1, "C"])
@@ -213,14 +196,6 @@ def test_gamma_multiplies_as_one_of_the_tensors_shape_would(norm, shape, gamma, 
     assert one.gamma.shape == gamma
 
 
-def test_an_offset_is_added_to_gamma(rng):
-    x, gamma = rng.normal(size=(2, 3)), np.array([0.5, -1.0, 2.0])
-    expected = normalize(x, "ln", gamma=gamma + 1).normalized
-    np.testing.assert_array_equal(normalize(x, "ln", gamma=gamma, gamma_offset=1).normalized, expected)
-    followed = normalize(x, "rms", gamma=gamma, like="gemma", gamma_offset=0).normalized
-    np.testing.assert_array_equal(followed, normalize(x, "rms", gamma=gamma, eps=1e-6).normalized)
-
-
 @pytest.mark.parametrize("norm", ["rms", "lp", "l1"])
 def test_groups_of_the_last_axis_are_those_of_a_split_axis(norm, rng):
     x = rng.normal(size=(2, 3, 12)).astype("f4")
@@ -231,13 +206,6 @@ def test_groups_of_the_last_axis_are_those_of_a_split_axis(norm, rng):
     dealt = normalize(x, norm, groups=4, group_order="interleaved").normalized
     moved = normalize(x.reshape(2, 3, 3, 4).swapaxes(2, 3), norm).normalized.swapaxes(2, 3)
     np.testing.assert_array_equal(dealt, moved.reshape(x.shape))
-
-
-def test_a_gamma_of_all_groups_is_of_the_whole_axis(rng):
-    x, gamma = rng.normal(size=(2, 12)), rng.normal(size=12)
-    found = normalize(x, "rms", groups=3, gamma=gamma).normalized
-    expected = normalize(x.reshape(2, 3, 4), "rms", gamma=gamma.reshape(3, 4)).normalized
-    np.testing.assert_array_equal(found, expected.reshape(x.shape))
 
 
 def test_a_result_refuses_assignments_and_no_later_call_changes_it():

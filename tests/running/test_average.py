@@ -8,22 +8,13 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.errors import DataError, UsageError
+from normcli.errors import UsageError
 from normcli.norms.conventions import RunningRule
 from normcli.numerics.rational import sum_exactly
 from normcli.numerics.statistics.solution import Given
 from normcli.running.average import State, begin, choose_rule, update
 from normcli.running.state_file import read_state, replace_state
 from tests.marks import costly
-
-
-def run(batches, norm="bn", rule=None, **options):
-    state = None
-    for x in batches:
-        result = normalize(x, norm, **options)
-        step = update(state or begin(result.plan), result, rule or RunningRule())
-        state = step.after
-    return state
 
 
 def test_a_step_by_hand():
@@ -37,21 +28,6 @@ def test_a_step_by_hand():
     assert (step.batch.mean[0], step.batch.var[0]) == (2.0, 8.0)
     assert (step.after.statistics.mean[0], step.after.statistics.var[0]) == (1.25, 4.25)
     assert (step.before.batches, step.after.batches) == (7, 8)
-
-
-@pytest.mark.parametrize("ddof", [0, 1])
-@pytest.mark.parametrize("kept", [0, 1])
-def test_the_kept_variance_has_a_ddof_of_its_own(ddof, kept, rng):
-    x = rng.normal(size=(3, 2, 4))
-    state = run([x], rule=RunningRule(1.0, "new", kept), ddof=ddof)
-    np.testing.assert_allclose(state.statistics.var, x.var((0, 2), ddof=kept), rtol=1e-14)
-
-
-def test_both_spellings_of_momentum_are_one(rng):
-    batches = rng.normal(size=(5, 4, 3))
-    new, old = run(batches, rule=RunningRule(0.25, "new")), run(batches, rule=RunningRule(0.75, "old"))
-    np.testing.assert_array_equal(new.statistics.mean, old.statistics.mean)
-    np.testing.assert_array_equal(new.statistics.var, old.statistics.var)
 
 
 @costly
@@ -83,26 +59,6 @@ def test_the_variance_of_a_batch_is_rounded_once(norm, rng):
         found = update(begin(normalize(x, norm).plan), normalize(x, norm), RunningRule()).batch
         exact = [sum_exactly(row).scatter() / 4 for row in x[0]]
         assert found.var.tolist() == list(map(float, exact))
-
-
-def test_samples_of_instance_normalization_are_averaged(rng):
-    x = rng.normal(size=(3, 2, 5))
-    state = run([x], "in", RunningRule(1.0))
-    np.testing.assert_allclose(state.statistics.mean, x.mean((0, 2)), rtol=1e-13)
-    np.testing.assert_allclose(state.statistics.var, x.var(2, ddof=1).mean(0), rtol=1e-13)
-
-
-def test_a_state_of_other_channels_is_refused():
-    result = normalize(np.ones((2, 3)), "bn")
-    with pytest.raises(DataError, match=r"the running mean has the shape \(4,\); bn of \(2, 3\) takes \(3,\)"):
-        update(State("bn", Given(np.zeros(4), np.ones(4)), 1e-5, "inside"), result, RunningRule())
-
-
-def test_a_batch_of_one_value_has_no_unbiased_variance():
-    result = normalize([[1.0, 2.0]], "bn")
-    with pytest.raises(DataError, match=r"a group of 1 value has no variance with ddof 1"):
-        update(begin(result.plan), result, RunningRule())
-    assert update(begin(result.plan), result, RunningRule(ddof=0)).batch.var.tolist() == [0.0, 0.0]
 
 
 def test_rules_of_frameworks_and_what_overrides_them():

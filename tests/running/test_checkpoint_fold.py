@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zipfile
 
 import numpy as np
 import pytest
@@ -64,13 +63,6 @@ def test_names_tell_a_layer_and_its_norm(layer, norm):
 )
 def test_what_names_do_not_tell_is_left(arrays):
     assert tell(arrays) == []
-
-
-def test_where_one_norm_stands_before_its_namesake_all_of_that_name_do():
-    dense = make_norm("a.norm1", 8) | make_layer("a.conv1", 16, 8, 1, 1)
-    dense |= make_norm("b.norm1", 16) | make_layer("b.conv1", 16, 16, 1, 1)
-    first = make_layer("conv0", 8, 3, 7, 7) | make_norm("norm0", 8)
-    assert tell(dense | first, is_ordered=False) == [("conv0", "norm0")]
 
 
 def make_blocks(widths, *, first, inner=3):
@@ -174,12 +166,12 @@ def test_each_layer_is_folded_as_by_itself_and_the_rest_stays():
     arrays = make_layer("conv1", 4, 3, 3, bias=True) | make_norm("bn1", 4) | make_layer("0", 5, 4)
     arrays |= make_norm("1", 5) | make_norm("last", 2)
     pairs = find_pairs(arrays, is_ordered=True)
-    folded, after = fold_checkpoint(arrays, pairs, 1e-3, EpsMode.INSIDE)
-    for each, (layer, norm) in zip(folded, [("conv1", "bn1"), ("0", "1")], strict=True):
+    proofs, after = fold_checkpoint(arrays, pairs, 1e-3, EpsMode.INSIDE)
+    for proof, (layer, norm) in zip(proofs.values(), [("conv1", "bn1"), ("0", "1")], strict=True):
         alone = fold_alone(arrays, layer, norm, 1e-3)
         np.testing.assert_array_equal(after[f"{layer}.weight"], alone.weight)
         np.testing.assert_array_equal(after[f"{layer}.bias"], alone.bias)
-        assert each.proof[0] < 1e-5 * each.proof[1]
+        assert proof.max_abs < 1e-5 * proof.largest
     kept = {name for name in arrays if name.startswith("last.")}
     assert {*after} == kept | {"conv1.weight", "conv1.bias", "0.weight", "0.bias"}
 
@@ -276,61 +268,9 @@ def test_complex_arrays_of_an_archive_are_passed_over_and_kept(normcli, model):
         assert saved["z"].tolist() == [1 + 2j]
 
 
-VERBS = ("fold bn", "fold sn", "fold --dry-run")
-
-
 def _build(header, size=8):
     data = json.dumps(header).encode()
     return len(data).to_bytes(8, "little") + data + bytes(size)
-
-
-_TENSOR = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
-
-
-@pytest.mark.parametrize(
-    "header",
-    [
-        pytest.param({"x": "ab"}, id="a text for a tensor"),
-        pytest.param({"x": [1]}, id="a list for a tensor"),
-        pytest.param([1], id="a list"),
-        pytest.param({"x": {"dtype": "F32", "shape": [2]}}, id="no offsets"),
-        pytest.param({"x": _TENSOR | {"shape": [-2]}}, id="a negative length"),
-        pytest.param({"x": _TENSOR | {"shape": [2.0]}}, id="a length that is no integer"),
-        pytest.param({"x": _TENSOR | {"shape": "2"}}, id="a text for a shape"),
-        pytest.param({"x": _TENSOR | {"shape": [2**70]}}, id="a length beyond 64 bits"),
-    ],
-)
-@pytest.mark.parametrize("verb", VERBS)
-def test_a_damaged_safetensors_file_is_told_in_one_line(verb, header, normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "a.safetensors").write_bytes(_build(header))
-    ran = normcli(*verb.split(), "--checkpoint", "a.safetensors")
-    told = "a.safetensors is no readable .safetensors file: it is damaged or cut short"
-    assert (ran.code, ran.err) == (3, f"normcli: --checkpoint a.safetensors: {told}\n")
-
-
-def _write_flipped(path):
-    np.savez(path, a=np.zeros(9999))
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 1
-    path.write_bytes(data)
-
-
-@pytest.mark.parametrize(
-    ("write", "told"),
-    [
-        (lambda path: np.savez(path, a=np.array([None, 1], object)), "a.npz:a holds Python objects"),
-        (lambda path: zipfile.ZipFile(path, "w").writestr("a.npy", "hi"), "a.npz:a is no readable .npy file"),
-        (_write_flipped, "a.npz is no readable .npz archive: it is damaged or cut short"),
-    ],
-)
-@pytest.mark.parametrize("verb", VERBS)
-def test_an_npz_file_that_cannot_be_read_is_told_in_one_line(verb, write, told, normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write(tmp_path / "a.npz")
-    ran = normcli(*verb.split(), "--checkpoint", "a.npz")
-    assert (ran.code, ran.err.count("\n")) == (3, 1)
-    assert ran.err.startswith(f"normcli: --checkpoint a.npz: {told}")
 
 
 @pytest.mark.parametrize(

@@ -5,23 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from normcli import normalize
 from normcli.dtypes import find_type
 from normcli.errors import DataError
 from normcli.norms.request import Request
-from normcli.running.fold import Layer, find_order, is_rounding
+from normcli.running.fold import Layer, prove
 from normcli.running.matrix_fold import find_rows, fold_matrix, fold_state
 from normcli.tensors.formats.safetensors import write_named
 from tests.conftest import save
 from tests.reference.rounding import measure_ulp
 
-TORCH = ("out", "in", "…")
-
 
 def fold(weight, *, layer=None, like=None, transposed=False, **options):
     request = Request.collect("", options | {"like": like})
-    layer = Layer(weight, transposed=transposed)
-    return fold_matrix(layer, request, find_order(like, transposed=transposed), "w")
+    layer = Layer(weight, transposed=transposed, framework=like)
+    return fold_matrix(layer.take_weight(weight), request, "w")
 
 
 def draw_vectors(weight, axis, rng):
@@ -43,27 +40,14 @@ def test_the_weight_over_sigma_is_rounded_once(dtype, axis, rng):
     assert max(errors) <= 0.51 + (dtype == "float64")
 
 
-def test_without_vectors_the_largest_singular_value_is_1_afterwards(rng):
-    found = fold(rng.normal(size=(5, 4)))
-    assert np.linalg.norm(found.weight, 2) == pytest.approx(1.0, rel=1e-14)
-    assert (found.off, found.iteration) == (0.0, None)
-
-
-@pytest.mark.parametrize("like", ["keras", "flax-linen", "flax-nnx"])
-def test_the_rows_of_frameworks_with_channels_last(like, rng):
-    weight, u = rng.normal(size=(3, 3, 2, 4)), rng.normal(size=4)
-    found = fold(weight, like=like, u=u)
-    assert found.rows == (3,)
-    np.testing.assert_array_equal(found.weight, normalize(weight, "sn", u=u, rows=3).normalized)
-    assert found.layer.weight.shape == (4, 2, 3, 3)
-
-
 @pytest.mark.parametrize("transposed", [False, True])
 def test_a_random_batch_proves_it_and_refutes_another_weight(transposed, rng):
-    found = fold(rng.normal(size=(4, 4, 3)), transposed=transposed)
-    assert is_rounding(found.folded, found.prove())
-    wrong = found._replace(folded=found.folded._replace(weight=found.folded.weight * 1.001))
-    assert not is_rounding(wrong.folded, wrong.prove())
+    weight = rng.normal(size=(4, 4, 3))
+    found = fold(weight, transposed=transposed)
+    assert found.proof.ok
+    layer = Layer(weight, transposed=transposed)
+    wrong = layer.take_weight(found.weight * 1.001)
+    assert prove(layer, lambda output: output / found.sigma, wrong).ok is False
 
 
 @pytest.mark.parametrize(
@@ -218,13 +202,6 @@ def test_a_weight_of_one_axis_is_divided_by_its_length():
         fold_state({"parametrizations.weight.original": np.array([1e-13])})
 
 
-def test_the_hook_on_a_weight_of_one_axis():
-    weight = np.array([3.0, 4.0])
-    folded, after = fold_state({"w_orig": weight, "w_u": np.array([0.6, 0.8]), "w_v": np.array([0.5])})
-    assert folded[0].sigma == pytest.approx(2.5)
-    np.testing.assert_allclose(after["w"], weight / 2.5, rtol=1e-15)
-
-
 # -- the command
 
 
@@ -296,22 +273,6 @@ def test_vectors_that_are_far_off_are_told(normcli, folder):
     assert np.shape(weight["weight"]) == (4, 3, 2)
 
 
-def test_of_several_weights_the_largest_singular_value_is_told(normcli, folder):
-    def tell(**parts):
-        several = {f"{part}.{name}": values for part in parts for name, values in folder.items()}
-        scaled = {f"{part}.weight_u": folder["weight_u"] * factor for part, factor in parts.items()}
-        np.savez("several.npz", **several | scaled)
-        return normcli("fold", "sn", "--checkpoint", "several.npz").out
-
-    told = tell(a=1.005, b=0.998, c=1.0)
-    assert "✓ folded, their largest singular values are 1.002 at most" in told
-    ends = [line.split(" " * 3)[-1].strip() for line in told.splitlines()[6:9]]
-    assert ends == ["+0.5 %", "−0.2 %", "0"]
-    told = tell(a=0.5, b=0.5, c=1.0)
-    assert "\nσ of a.weight is 50 % below" in told
-    assert "of 1 more it is off by over 1 %" in told
-
-
 def test_a_file_that_does_not_hold_the_weight_is_refused(normcli, tmp_path):
     kept = {"weight_orig": np.ones((2, 2)), "weight_u": np.ones(2), "weight_v": np.ones(2)}
     with (tmp_path / "w.safetensors").open("wb") as stream:
@@ -319,15 +280,6 @@ def test_a_file_that_does_not_hold_the_weight_is_refused(normcli, tmp_path):
     ran = normcli("fold", "sn", "--checkpoint", tmp_path / "w.safetensors", "-o", tmp_path / "y.npz")
     assert (ran.code, ran.out, "bfloat16" in ran.err) == (2, "", True)
     assert not (tmp_path / "y.npz").exists()
-
-
-def test_lines_hold_a_weight_each(normcli, folder):
-    line = ("fold", "sn", "--conv-weight", "orig.npy", "-f")
-    header, weight = normcli(*line, "csv").lines
-    assert header == "name,sigma,largest,off"
-    sigma = float(normalize(folder["weight_orig"], "sn").sigma)
-    assert weight == f"orig.npy,{sigma!r},{sigma!r},0.0"
-    assert normcli(*line, "jsonl").json["sigma"] == sigma
 
 
 def test_a_batch_beyond_float64_proves_nothing(normcli):

@@ -71,23 +71,6 @@ def test_what_is_no_state_file_is_refused(members, told, tmp_path):
         read_state(str(path), "bn")
 
 
-def test_sums_are_read_as_they_were_written(tmp_path):
-    path = str(tmp_path / "bn.npz")
-    totals = tuple(multiply_by_count(values, 3) for values in STATE.statistics)
-    write_state(path, STATE._replace(totals=totals))
-    for total, kept in zip(read_state(path, "bn").totals, totals, strict=True):
-        assert total.integers().list_fractions() == kept.integers().list_fractions()
-
-
-@pytest.mark.parametrize("length", [0, 10, 300])
-def test_a_truncated_file_is_refused(length, tmp_path):
-    path = tmp_path / "bn.npz"
-    write_state(str(path), STATE)
-    path.write_bytes(path.read_bytes()[:length])
-    with pytest.raises(DataError, match="damaged, cut short"):
-        read_state(str(path), "bn")
-
-
 def test_a_file_that_cannot_be_read_is_not_called_damaged(tmp_path, monkeypatch):
     path = tmp_path / "bn.npz"
     write_state(str(path), STATE)
@@ -128,14 +111,6 @@ def test_a_state_that_is_held_is_waited_for(exists, tmp_path):
     with hold(path, 0.0):
         pass
     assert [entry.name for entry in tmp_path.iterdir()] == ["bn.npz"] * exists
-
-
-def test_waiting_is_said_once(tmp_path, monkeypatch):
-    monkeypatch.setattr("normcli.running.state_file._SILENT", 0.02)
-    path, said = str(tmp_path / "bn.npz"), []
-    with hold(path), pytest.raises(DataError), hold(path, 0.1, lambda: said.append("waiting")):
-        pass
-    assert said == ["waiting"]
 
 
 @pytest.mark.parametrize("exists", [True, False], ids=["is replaced", "appears"])

@@ -57,12 +57,6 @@ def test_batches_have_the_watched_sample_first_and_no_other_twice():
     assert sorted(population.draw(10, rng)[:, 0].tolist()) == list(range(10))
 
 
-def test_samples_lie_along_the_batch_axis_of_the_layout():
-    turned = simulate_batch_size(X.swapaxes(0, 1), {"bn": Request("bn", layout="CNHW")}, batches=[4], draws=3)
-    straight = simulate_batch_size(X, ["bn"], batches=[4], draws=3)
-    assert turned.norms[0].movements == straight.norms[0].movements
-
-
 def test_of_a_norm_that_subtracts_nothing_there_is_no_centre():
     one = simulate_batch_size(X, {"rms": Request("rms", axes=(0,))}, batches=[2], draws=3).norms[0]
     assert one.movements[0].centre is None

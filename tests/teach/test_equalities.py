@@ -18,19 +18,6 @@ from normcli.teach.equalities import Likeness, find_equalities
 from tests.conftest import plan_request
 from tests.marks import costly, slowly
 
-
-def test_quantiles_and_steps_that_are_left_out_make_other_norms():
-    usual, *others = (
-        make_plan(Request(norm, **options), (4, 3), np.dtype("f8"))
-        for norm, options in [
-            ("robust", {}), ("robust", {"quantiles": (10.0, 90.0)}), ("robust", {"quantiles": (5.0, 95.0)}),
-            ("zscore", {}), ("zscore", {"no_mean": True}), ("zscore", {"no_scale": True}),
-        ]
-    )  # fmt: skip
-    assert not any(itertools.starmap(is_same, itertools.combinations([usual, *others], 2)))
-    assert is_same(usual, make_plan(Request("robust", quantiles=(25.0, 75.0)), (4, 3), np.dtype("f8")))
-
-
 SHAPES = [
     (4,),
     (2, 3),
@@ -230,12 +217,6 @@ def test_another_eps_is_no_equality_and_its_effect_is_said():
     assert 0 < claim.max_abs < 1e-4
 
 
-def test_another_ddof_is_the_factor_that_is_said():
-    (claim, *_) = compare((5, 3), Request("bn", eps=0.0), Request("ws", eps=0.0, ddof=1, axes=(0,)))
-    assert claim.kind is Likeness.SIMILAR
-    assert claim.reason.endswith("ddof 0 against 1: ws is √((5 − 1)/5) = 0.894427 times bn")
-
-
 @pytest.mark.parametrize(
     ("requests", "values", "reason"),
     [
@@ -251,21 +232,6 @@ def test_what_holds_on_this_tensor_alone_is_said_so(requests, values, reason):
     assert claim.kind is Likeness.COINCIDENT
     assert claim.reason.startswith("on this tensor, wh")
     assert reason in claim.reason
-
-
-def test_windows_that_reach_over_the_whole_axis_are_the_same():
-    claim, *_ = compare((2, 4, 3), *(Request("lrn", like="tensorflow", size=size) for size in (9, 11)))
-    assert (claim.kind, claim.reason) == (Likeness.IDENTICAL, "the same window")
-
-
-def test_nan_is_equal_to_nan():
-    (claim, *_) = compare(None, Request("bn"), Request("in"), values=[[[1, np.nan], [2, 3]]])
-    assert claim.kind is Likeness.IDENTICAL
-    assert claim.max_abs == 0
-
-
-def test_a_tensor_without_values_has_no_equalities():
-    assert compare((0, 3), Request("bn"), Request("ln")) == ()
 
 
 def test_what_differs_beside_the_shape_of_gamma():

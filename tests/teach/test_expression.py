@@ -15,7 +15,6 @@ from normcli.teach.formulas.expression import (
     Symbol,
     Value,
     evaluate,
-    read_decimals,
 )
 
 
@@ -33,23 +32,6 @@ def test_what_comes_to_a_fraction_is_exact(expression, number, exact):
     assert evaluate(expression) == Value(Fraction(number), exact)
 
 
-@pytest.mark.parametrize(
-    ("expression", "number"),
-    [
-        pytest.param(Root(Constant(2)), 2**0.5, id="root"),
-        pytest.param(Power(Constant(2), Constant(0.75)), 2**0.75, id="power"),
-        pytest.param(
-            Power(Constant(1e300), Quotient(Constant(1), Constant(3))), 1e100, id="root of a large number"
-        ),
-        pytest.param(Power(Constant(0.5), Constant(600)), 0.5**600, id="large power"),
-    ],
-)
-def test_roots_are_near(expression, number):
-    value = evaluate(expression)
-    assert not value.exact
-    assert float(value.number) == pytest.approx(number, rel=1e-15)
-
-
 def test_no_number_comes_of_these():
     for expression in (
         Quotient(Constant(1), Constant(0)),
@@ -58,9 +40,3 @@ def test_no_number_comes_of_these():
     ):
         with pytest.raises(ArithmeticError):
             evaluate(expression)
-
-
-def test_decimals_are_read_as_they_are_written():
-    tenths = Sum((Constant(0.1), Constant(0.2)))
-    assert evaluate(tenths, read_decimals).number == Fraction(3, 10)
-    assert evaluate(tenths).number != Fraction(3, 10)

@@ -13,7 +13,7 @@ from normcli.norms.rules import Centre
 from normcli.norms.table import NORMS
 from normcli.results.calculate import calculate
 from normcli.teach import restore as restoring
-from normcli.teach.restore import choose_atol, find_shrinkage, measure_closeness
+from normcli.teach.restore import find_shrinkage, measure_closeness
 from tests.conftest import plan_request, pose
 from tests.strategies import options_for
 
@@ -70,8 +70,8 @@ def test_a_norm_without_gamma_is_refused_with_those_that_have_one(name):
 @pytest.mark.parametrize(
     ("request_", "x", "recovered", "why"),
     [
-        pytest.param(Request("bn"), draw(), True, r"run along the same axes \(c\): .*own std and mean back; eps 1e-05 moves each value toward the mean by at most eps/\(2 var\) = 2.3e-06 of its distance, which", id="bn"),
-        pytest.param(Request("ln"), draw((3, 4)), False, "statistics run along n, gamma and beta along c: the same gamma and beta serve every n, whose statistics differ", id="ln"),
+        pytest.param(Request("bn"), draw(), True, r"each c has statistics and a gamma and beta of its own: .*own std and mean back; eps 1e-05 moves each value toward the mean by at most eps/\(2 var\) = 2.3e-06 of its distance, which", id="bn"),
+        pytest.param(Request("ln"), draw((3, 4)), False, "each n has statistics of its own, and each c has a gamma and beta of its own: the same gamma and beta serve every n, whose statistics differ", id="ln"),
         pytest.param(Request("gn", groups=2), draw((1, 4, 3)), False, "a group has one divisor for all of its values, but a gamma for each c", id="gn of one sample"),
         pytest.param(Request("bn"), draw((9,)), True, "there is one group, and one gamma for it: ", id="one group"),
         pytest.param(Request("bn", eps=0.0), draw(), True, "without eps, only rounding is left", id="no eps"),
@@ -79,16 +79,16 @@ def test_a_norm_without_gamma_is_refused_with_those_that_have_one(name):
         pytest.param(Request("bn", eps=0.01, eps_mode="outside"), draw(), False, r"eps/std = 0.00\d+ of their distance", id="eps outside"),
         pytest.param(Request("bn"), draw() * 1e-5, False, r"but eps 1e-05 moves the values of group c=\d toward the mean by 0.99 of their distance, more than", id="eps beside a small variance"),
         pytest.param(Request("bn"), draw((3, 2)) * [1, 1e-5], True, "of group c=1 toward the mean by 1 of their distance, which the tolerances allow because they are wide", id="a small column beside a large one"),
-        pytest.param(Request("minmax"), draw((5, 3)), True, r"run along the same axes \(c\): each group gets its own range and min back; without eps, only rounding", id="minmax"),
+        pytest.param(Request("minmax"), draw((5, 3)), True, "each c has statistics and a gamma and beta of its own: each group gets its own range and min back; without eps, only rounding", id="minmax"),
         pytest.param(Request("bn", dtype="float16"), draw(), False, "rounding the output to float16 moves them further than", id="rounding"),
         pytest.param(Request("wn"), draw((3, 4)), True, "each group is multiplied by what it was divided by", id="wn"),
-        pytest.param(Request("rms", axes=(0, 1)), draw((3, 4)), False, "statistics run along no axis, gamma and beta along n c", id="rms"),
+        pytest.param(Request("rms", axes=(0, 1)), draw((3, 4)), False, "all values share statistics, and each n c has a gamma and beta of its own", id="rms"),
         pytest.param(Request("ln"), draw((1, 4)), True, "gamma is 0 and beta the value itself", id="one sample"),
         pytest.param(Request("bn"), np.full((3, 2), 7.0), True, "every group is constant, and its value is its mean", id="constant"),
         pytest.param(Request("bn"), np.array([[1, np.nan], [2, 3]]), False, "not finite", id="nan"),
         pytest.param(Request("bn", ddof=2), draw((2, 3)), False, "the statistics are not finite", id="no variance"),
         pytest.param(Request("bn"), np.zeros((0, 3)), True, "there are no values", id="empty"),
-        pytest.param(Request("gn", groups=2, like="onnx-18"), draw((1, 4, 3)), True, "along the same axes", id="a gamma for each group"),
+        pytest.param(Request("gn", groups=2, like="onnx-18"), draw((1, 4, 3)), True, "each g has statistics and a gamma and beta of its own", id="a gamma for each group"),
     ],
 )  # fmt: skip
 def test_why(request_, x, recovered, why):
@@ -97,28 +97,6 @@ def test_why(request_, x, recovered, why):
     attempt = restore(request_, x)
     assert attempt.recovered == recovered
     assert re.search(why, attempt.why), attempt.why
-
-
-def test_ddof_and_interleaved_groups_recover_exactly():
-    x = draw((1, 4, 3))
-    for request in (
-        Request("bn", ddof=1, eps=0.0),
-        Request("gn", groups=2, group_order="interleaved", like="onnx-18", eps=0.0),
-    ):
-        attempt = restore(request, x)
-        np.testing.assert_allclose(attempt.result.normalized, x, rtol=1e-14, atol=1e-14)
-
-
-def test_a_gamma_that_one_is_added_to_is_one_less():
-    x = draw((3, 4))
-    attempt = restore(Request("rms", like="gemma"), x)
-    np.testing.assert_allclose(attempt.result.gamma, np.sqrt((x * x).mean(axis=0)) - 1, rtol=1e-14)
-
-
-def test_one_value_recovers():
-    attempt = restore(Request("ln"), np.array(5.0))
-    assert attempt.recovered
-    assert attempt.closeness.place == ()
 
 
 @pytest.mark.parametrize(("mode", "size"), [("inside", 0.3), ("inside", 1e-200), ("outside", 0.3)])
@@ -156,19 +134,6 @@ def test_the_default_atol_is_of_the_size_of_the_values(size, rng):
     assert given.atol == 1e-4
 
 
-@pytest.mark.parametrize("values", [[[3.0, 1.0], [2.0, 5.0]], [[300, -200], [1, 4]]])
-def test_the_default_atol_is_no_more_than_that_of_values_of_one(values):
-    attempt = restore(Request("bn"), np.array(values))
-    assert (attempt.atol, attempt.scaled) == (1e-4, False)
-
-
-def test_the_largest_value_is_the_largest_that_is_finite():
-    assert choose_atol(np.array([np.inf, np.nan, -0.5, 0.1])) == 0.5e-4
-    assert choose_atol(np.zeros((2, 3))) == 0
-    assert choose_atol(np.zeros((0, 3))) == 1e-4
-    assert choose_atol(np.array([True, False])) == 1e-4
-
-
 def test_the_group_that_is_blamed_holds_a_value_that_is_not_tolerated():
     x = np.array([[1e-6, 0.1], [-1e-6, -0.1], [2e-6, 0.2]])
     attempt = restore(Request("bn"), x, atol=1e-5)
@@ -176,16 +141,3 @@ def test_the_group_that_is_blamed_holds_a_value_that_is_not_tolerated():
     assert (gaps > 0).any(axis=0).tolist() == [False, True]
     assert attempt.closeness.worst == np.unravel_index(gaps.argmax(), x.shape)
     assert "moves the values of group c=1 toward the mean by eps/(2 var) = 0.0003" in attempt.why
-
-
-def test_the_tolerances_are_kept(rng):
-    x = rng.normal(size=(50, 4))
-    off = restore(Request("bn", eps=1e-3), x).closeness.max_abs
-    assert restore(Request("bn", eps=1e-3), x, rtol=0, atol=off).recovered
-    assert not restore(Request("bn", eps=1e-3), x, rtol=0, atol=off * 0.99).recovered
-
-
-@pytest.mark.parametrize("tolerance", [{"rtol": -1.0}, {"atol": float("nan")}])
-def test_a_tolerance_that_is_none_is_refused(tolerance):
-    with pytest.raises(UsageError, match="is not a number ≥ 0"):
-        restore(Request("bn"), draw(), **tolerance)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from normcli.engine.inputs import Inputs
-from normcli.errors import UsageError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.table import NORMS
@@ -78,20 +77,6 @@ def test_batch_of_one(request_, shape, works, reason, becomes):
     assert (found.works, found.reason, found.becomes) == (works, reason, becomes)
 
 
-@pytest.mark.parametrize("name", NORMS)
-def test_what_a_norm_becomes_gives_the_same_numbers(name):
-    request = Request(name, **options_for(name, SHAPE))
-    becomes = try_batch_of_one(make_plan(request, SHAPE, np.dtype("f8"))).becomes
-    if becomes is None:
-        assert name != "bn"
-        return
-    sample = np.random.default_rng(1).normal(size=(1, *SHAPE[1:]))
-    np.testing.assert_array_equal(
-        calculate(plan_request(request, sample), sample).normalized,
-        calculate(plan_request(Request(becomes), sample), sample).normalized,
-    )
-
-
 def test_columns_are_in_order_and_each_its_norm(rng):
     values = rng.normal(size=SHAPE).astype("f4")
     entries = [enter(name, plan.request, dtype="f4") for name, plan, _ in EVERY]
@@ -102,44 +87,6 @@ def test_columns_are_in_order_and_each_its_norm(rng):
         np.testing.assert_array_equal(column.result.normalized, expected.normalized)
         wide = expected.normalized.astype("f8")
         np.testing.assert_allclose([column.mean, column.var], [wide.mean(), wide.var()], rtol=1e-12, atol=1e-15)
-
-
-@pytest.mark.parametrize("entry", EVERY, ids=lambda entry: entry[0])
-def test_the_first_group_holds_the_values_of_group_0(entry):
-    values = np.arange(72.0).reshape(SHAPE)
-    (column, _) = compare([entry, enter("other", Request("ln", axes="HW"))], values).columns
-    plan = column.result.plan
-    if plan.spec.window is None:
-        owners = plan.grid.locate_groups(np.ix_(*map(np.arange, SHAPE)))
-        assert sorted(column.first_group) == values[owners == 0].tolist()
-    else:
-        assert column.first_group.tolist() == values[0, : plan.spec.window.after + 1, 0, 0].tolist()
-
-
-def test_equalities_are_of_what_comes_before_gamma_and_beta(rng):
-    values = rng.normal(size=SHAPE)
-    entries = [
-        enter("in", Request("in"), gamma=np.arange(4.0), beta=np.ones(4)),
-        enter("gn", Request("gn", groups=4), gamma=-np.ones(4)),
-    ]
-    comparison = compare(entries, values)
-    assert comparison.equalities[0].kind == "identical"
-    assert comparison.equalities[0].max_abs == 0
-    assert (comparison.columns[0].result.normalized != comparison.columns[1].result.normalized).any()
-
-
-@pytest.mark.parametrize(
-    ("requests", "message"),
-    [
-        pytest.param([("bn", Request("bn"))] * 2, "bn is named twice", id="twice"),
-        pytest.param(
-            [("l2", Request("l2")), ("lp", Request("lp"))], "l2 and lp are the same here", id="another name"
-        ),
-    ],
-)
-def test_what_is_no_comparison_is_refused(requests, message):
-    with pytest.raises(UsageError, match=message):
-        compare([enter(*request, (2, 3)) for request in requests], np.ones((2, 3)))
 
 
 @pytest.mark.parametrize("shape", [(), (50,), (7, 1000), (2, 3, 4, 5, 6, 7)], ids=str)
@@ -163,7 +110,3 @@ def test_the_mean_and_the_variance_of_a_whole_tensor_are_rounded_once(shape):
 )
 def test_the_mean_and_the_variance_of_what_is_not_finite(values, mean, var):
     np.testing.assert_array_equal(measure_whole(values), (mean, var))
-
-
-def test_the_input_is_not_written_to(frozen):
-    compare(EVERY, frozen(np.random.default_rng(5).normal(size=SHAPE)))

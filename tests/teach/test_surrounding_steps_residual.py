@@ -21,12 +21,6 @@ def test_the_addition_is_the_first_step(normcli, more):
     np.testing.assert_array_equal(np.add(group["x"], group["residual"]), group["values"])
 
 
-def test_a_story_without_a_residual_has_no_such_step(normcli):
-    answer = normcli("explain", "ln", "--data", X, "-f", "json").json
-    assert answer["steps"][0]["step"] == "group"
-    assert "residual" not in answer["group"]
-
-
 def test_exact_sums_are_told_as_such_and_the_output_keeps_its_dtype(normcli, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     np.savez("of.npz", x=np.array([[1, 2048]], "f2"), r=np.array([[1, 1]], "f2"))

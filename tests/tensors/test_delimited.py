@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from normcli.errors import DataError, UsageError
-from normcli.tensors.tables.delimited import Lines, read_delimited
+from normcli.tensors.tables.delimited import read_delimited
 from normcli.tensors.tables.delimited_writing import write_delimited
 from normcli.tensors.tables.line_records import find_delimiter
 from normcli.tensors.tables.numerals import MISSING
@@ -308,41 +308,3 @@ def test_large_tables_lie_in_a_temporary_file(monkeypatch):
     values, _ = read("".join(f"{i},{i}.5\n" for i in range(2_000)))
     assert isinstance(values, np.memmap)
     np.testing.assert_array_equal(values, [[i, i + 0.5] for i in range(2_000)])
-
-
-@pytest.mark.parametrize(
-    ("values", "names", "text"),
-    [
-        pytest.param([[1.5, 2.0]], ("a", "b"), "a,b\n1.5,2.0\n", id="names"),
-        pytest.param([[1], [2]], None, "1\n2\n", id="integers"),
-        pytest.param([[True, False]], None, "1,0\n", id="booleans"),
-        pytest.param([[1e-150]], ('a "b", c',), '"a ""b"", c"\n1e-150\n', id="a name that needs quotes"),
-    ],
-)
-def test_write_a_table(values, names, text):
-    stream = io.BytesIO()
-    write_delimited(stream, np.array(values), names, None, ",")
-    assert stream.getvalue().decode() == text
-
-
-@pytest.mark.parametrize(
-    ("cells", "numbers"),
-    [
-        pytest.param('"a",1.5', 1.5, id="in quotes"),
-        pytest.param('"a ""b"", c",2', 2.0, id="doubled"),
-        pytest.param('"a\nb","3"', 3.0, id="a line end"),
-        pytest.param('"a" b,4', 4.0, id="behind quotes"),
-        pytest.param('a "b",5', 5.0, id="inside a cell"),
-        pytest.param('"a"b"c,6', 6.0, id="quotes that csv takes otherwise"),
-        pytest.param('"a",NA', float("nan"), id="missing"),
-    ],
-)
-def test_rows_with_quotes_are_read_at_once_as_they_are_one_by_one(cells, numbers, monkeypatch):
-    def read_all():
-        table = open_table(f"n,x\n{cells}\n", columns="x")
-        return table.read()[0].tolist(), list(table.rows.read_columns([0]))
-
-    at_once = read_all()
-    np.testing.assert_array_equal(at_once[0], [[numbers]])
-    monkeypatch.setattr(Lines, "_split_quoted", lambda *_: None)
-    np.testing.assert_equal(read_all(), at_once)

@@ -75,14 +75,6 @@ def test_names_of_columns_are_written_and_read_back(suffix, tmp_path):
     np.testing.assert_array_equal(read.values, [[1.5, 2.0], [np.nan, 4.0]])
 
 
-@pytest.mark.parametrize("key", ["b", "a:b", "e.npy"])
-def test_a_key_picks_an_array(key, tmp_path):
-    np.savez(tmp_path / "k.npz", **{"b": X, "a:b": X, "e.npy": X, "other": X + 1} | {key: X - 1})
-    found = load(f"{tmp_path}/k.npz:{key}")
-    np.testing.assert_array_equal(found.values, X - 1)
-    assert found.source == f"{tmp_path}/k.npz:{key}"
-
-
 def test_a_colon_in_a_files_name_is_no_key(tmp_path):
     path = tmp_path / "a:b.npy"
     np.save(path, X)

@@ -9,10 +9,8 @@ import pytest
 from normcli.errors import DataError
 from normcli.tensors.tables.delimited_writing import write_delimited
 from normcli.tensors.tables.json_records import (
-    read_lists,
     read_records,
     starts_like_lines,
-    write_lists,
     write_records,
 )
 from normcli.tensors.tables.table_options import TableOptions
@@ -73,12 +71,6 @@ def test_columns_are_chosen_and_others_pass_through(is_lines):
     found = parse(write(table, [[0.5], [NAN]], is_lines=is_lines), is_lines)
     assert found == [{**records[0], "x": 0.5}, {**records[1], "x": "nan"}]
     assert write_csv(table, [[0.5], [NAN]]) == 'name,x,ok\n"é, a",0.5,\n"{""a"": [1]}",nan,true\n'
-
-
-def test_whole_numbers_beyond_float64_are_read_as_they_are(is_lines):
-    table = open_table(join([{"t": 2**60 + 1}, {"t": -3}], is_lines), is_lines=is_lines)
-    values, note = table.read()
-    assert (values.tolist(), values.dtype, note) == ([[2**60 + 1], [-3]], np.int64, None)
 
 
 @pytest.mark.all_quick
@@ -154,18 +146,6 @@ def test_numbers_are_written_as_json(values, written):
     stream = io.BytesIO()
     write_records(stream, np.array(values), ("x", "y"), None, is_lines=True)
     assert stream.getvalue().decode() == written
-
-
-@pytest.mark.parametrize("shape", [(3,), (2, 3), (2, 3, 4), (2, 0), (1, 1)], ids=str)
-def test_lists_a_line_read_back_as_the_same_tensor(shape):
-    values = np.random.default_rng(0).normal(size=shape)
-    stream = io.BytesIO()
-    write_lists(stream, values)
-    assert len(stream.getvalue().splitlines()) == shape[0]
-    stream.seek(0)
-    read = read_lists(stream, "x.jsonl").values
-    assert read.shape == shape
-    np.testing.assert_array_equal(read, values)
 
 
 @pytest.mark.parametrize(

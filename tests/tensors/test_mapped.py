@@ -85,11 +85,6 @@ def test_what_lies_near_is_read_at_once(mapped, places):
     assert len(places) == 1
 
 
-def test_a_view_knows_its_file_and_a_copy_does_not(mapped):
-    assert mapped[1:].T.opened == mapped.opened is not None
-    assert mapped.copy().opened is None
-
-
 @pytest.mark.parametrize(
     "line",
     [

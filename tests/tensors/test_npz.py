@@ -22,13 +22,6 @@ def archive(compressed=False, **arrays) -> io.BytesIO:
     return stream
 
 
-@pytest.mark.parametrize("compressed", [False, True])
-def test_an_array_is_picked_by_its_key(compressed):
-    stream = archive(compressed, a=np.arange(3), b=np.ones((2, 2)))
-    np.testing.assert_array_equal(read_npz(stream, "x.npz", "b"), np.ones((2, 2)))
-    np.testing.assert_array_equal(read_npz(archive(a=np.arange(3)), "x.npz", None), np.arange(3))
-
-
 @pytest.mark.parametrize(
     ("key", "error", "told", "arrays"),
     [
@@ -67,17 +60,6 @@ def test_a_damaged_archive_is_refused(compressed, spoil):
     data = spoil(archive(compressed, a=np.arange(1000)).getvalue())
     with pytest.raises(DataError, match=r"x\.npz"):
         read_npz(io.BytesIO(data), "x.npz", None)
-
-
-def test_what_is_written_is_read_by_numpy():
-    stream = io.BytesIO()
-    write_npz(stream, {"mean": np.arange(3.0), "var": np.ones((2, 2))})
-    stream.seek(0)
-    with np.load(stream) as loaded:
-        assert {name: array.tolist() for name, array in loaded.items()} == {
-            "mean": [0, 1, 2],
-            "var": [[1, 1]] * 2,
-        }
 
 
 def member(array) -> bytes:

@@ -11,7 +11,7 @@ from normcli.errors import DataError
 from normcli.tensors.files import load
 from normcli.tensors.formats import json_lists as nested
 from normcli.tensors.formats.json_lists import NestedLists, to_lists
-from normcli.tensors.pieces import forget, iterate_blocks, iterate_pieces
+from normcli.tensors.pieces import forget, iterate_pieces
 
 ARRAYS = [
     np.array(3.5),
@@ -31,10 +31,6 @@ def test_pieces_are_the_values_in_c_order(values, size):
     pieces = list(iterate_pieces(values, size))
     assert all(piece.ndim == 1 and 0 < piece.size <= size for piece in pieces)
     np.testing.assert_array_equal(np.concatenate([*pieces, np.zeros(0)]), values.reshape(-1))
-
-
-def test_blocks_are_whole_rows():
-    assert [block.shape for block in iterate_blocks(np.zeros((5, 4)), 9)] == [(2, 4), (2, 4), (1, 4)]
 
 
 @pytest.mark.parametrize("values", ARRAYS, ids=lambda a: str(a.shape))

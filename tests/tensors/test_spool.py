@@ -68,14 +68,3 @@ def test_a_mapped_array_is_found_when_its_file_has_no_name_any_more(tmp_path):
     assert os.pread(mapped.descriptor, 2, 4) == b"\4\5"
     for other in (mapped[1:], mapped.T, mapped.copy(), mapped + 1):
         assert not isinstance(other, Mapped) or other.descriptor is None
-
-
-def test_a_descriptor_is_closed_with_its_array(tmp_path):
-    path = tmp_path / "x"
-    path.write_bytes(bytes(16))
-    with path.open("rb") as stream:
-        mapped = Region(np.dtype("u1"), (16,)).map(stream)
-    descriptor = mapped.descriptor
-    del mapped
-    with pytest.raises(OSError):
-        os.fstat(descriptor)

@@ -3,21 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
-
-from normcli.tensors.tensor import Tensor
-
-
-@pytest.mark.parametrize(
-    ("dtype", "told"),
-    [
-        pytest.param("g", "float128 is calculated with as float64, to which its values are rounded", id="long double"),
-        pytest.param("f8", None, id="double"),
-    ],
-)  # fmt: skip
-def test_that_a_long_double_is_rounded_is_remarked(dtype, told):
-    remarks = Tensor(np.ones(3, dtype), "x.npy", note="spooled").remarks
-    assert remarks == tuple(text for text in ("spooled", told) if text)
 
 
 def test_a_long_double_is_told_of_on_standard_error(normcli, tmp_path):

@@ -238,7 +238,7 @@ BACKWARD = (
         "dx: its sums are over n×c, and divided by the number of values in a group"),
     Wrong(f"{_HUB}/paiml/trueno/pull/178", "rms", never_write_dgamma, "rank 3", "dgamma: every value is 0"),
     Wrong(f"{_HUB}/pytorch/xla/issues/913", "bn", differentiate_the_batch, "rank 3",
-        "dx: the statistics are those of the batch, as in training",
+        "dx: the statistics are the batch's, as in training",
         options={"running_mean": np.full(4, 1.5), "running_var": np.full(4, 2.0)}),
 )  # fmt: skip
 """The report on llm.c is that of a reviewer on a kernel of their own."""

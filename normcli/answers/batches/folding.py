@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +23,7 @@ from normcli.documents.number_format import format_shape, format_statistic
 from normcli.documents.plan_header import list_facts
 from normcli.norms.table import OF_MATRICES
 from normcli.printable import format_count, make_printable
-from normcli.running.fold import arrange, divide, format_divisor, format_outgoing, is_rounding, spread
+from normcli.running.fold import divide, format_divisor, format_outgoing, spread
 from normcli.running.matrix_fold import divides_in_evaluation
 from normcli.tensors.tensor import Tensor
 
@@ -37,8 +35,7 @@ if TYPE_CHECKING:
     from normcli.documents.document import Section, View
     from normcli.documents.plan_header import HeaderLine
     from normcli.norms.spec import Iteration
-    from normcli.running.checkpoint_fold import FoldedPair
-    from normcli.running.fold import Affine, Layer
+    from normcli.running.fold import Affine, Layer, Proof
     from normcli.running.matrix_fold import FoldedMatrix
     from normcli.running.norm_pairs import NormedLayer
 
@@ -46,28 +43,18 @@ if TYPE_CHECKING:
 _OF_CHANNELS = ("channel", "mean", "var", "factor", "bias")
 
 
-def tell_proofs(
-    folded: Sequence[Layer], proofs: Sequence[tuple[float, float]], *, of_pairs: bool = False
-) -> Line:
+def tell_proofs(proofs: Sequence[Proof], *, of_pairs: bool = False) -> Line:
     """Return a line on the largest relative difference in output between layers and folded layers.
 
-    `proofs` has the largest difference and the largest output of each layer on a random batch. The mark is
-    right if all differences are rounding; there is none if values are beyond float64. `of_pairs` says that
-    each layer was run with its norm alone, not the model.
+    The mark is right if all differences are rounding; there is none if values are beyond float64. `of_pairs`
+    says that each layer was run with its norm alone, not the model.
     """
-    if not all(math.isfinite(value) for proof in proofs for value in proof):
+    if any(proof.ok is None for proof in proofs):
         return Line(("on a random batch values leave float64: there is nothing to compare",))
-    largest, size = max(proofs, key=lambda proof: proof[0] / (proof[1] or 1.0))
-    told = f"on a random batch: largest difference {largest:.2g}, where values reach {size:.3g}"
+    worst = max(proofs, key=lambda proof: proof.max_abs / (proof.largest or 1.0))
+    told = f"on a random batch: largest difference {worst.max_abs:.2g}, where values reach {worst.largest:.3g}"
     told = f"each pair alone, {told}" if of_pairs else told
-    return Line((told,), all(map(is_rounding, folded, proofs)))
-
-
-def describe_proof(folded: Layer, proof: tuple[float, float]) -> Mapping[str, Any]:
-    """Return a pair from `prove` as JSON: `max_abs`, `largest`, `ok` (rounding, None if not finite)."""
-    largest, size = describe_value(proof)
-    ok = is_rounding(folded, proof) if all(map(math.isfinite, proof)) else None
-    return {"max_abs": largest, "largest": size, "ok": ok}
+    return Line((told,), all(proof.ok for proof in proofs))
 
 
 @dataclass(frozen=True)
@@ -77,26 +64,22 @@ class Folding(RecordDocument):
     Parameters
     ----------
     layer, folded : Layer
-        The layer, and the one that replaces layer and norm; both weights have torch's order of axes.
+        The layer, and the one that replaces layer and norm.
     norm : Affine
         The batch normalization, with its running statistics.
-    proof : tuple of float
-        The largest difference between the outputs on a random batch, and the largest output.
+    proof : Proof
     source : str
         The file of the weight.
     eps_from : str or None
         The source of eps in words; None for the norm's default.
-    order : tuple of str
-        The names of the given weight's axes, in order; the folded weight is shown and saved in this order.
     """
 
     layer: Layer
     norm: Affine
     folded: Layer
-    proof: tuple[float, float]
+    proof: Proof
     source: str
     eps_from: str | None = None
-    order: tuple[str, ...] = ("out", "in", "…")
 
     def sections(self, view: View) -> Iterator[Section]:
         """Yield a header, a table of output channels, and a line on the difference on a random batch."""
@@ -106,16 +89,16 @@ class Folding(RecordDocument):
             f"transposed {kind}" if self.layer.transposed else kind,
             *((f"{self.layer.groups} groups",) if self.layer.groups > 1 else ()),
             format_outgoing(channels),
-            f"({', '.join(self.order)})",
+            f"({', '.join(self.layer.order)})",
         )
         origin = "" if self.eps_from is None else f" ({make_printable(self.eps_from)})"
         factor = f"factor = gamma / {format_divisor(norm)}", f"eps {norm.eps:g}{origin}"
         formula = ("weight · factor, (bias − mean) · factor + beta", *factor)
-        given = list_facts(Tensor(self._arrange_back(weight), self.source), self.folded.weight.dtype)
+        given = list_facts(Tensor(self.layer.given, self.source), self.folded.weight.dtype)
         lines = (("formula", formula), ("weight", given), ("layer", kinds))
         yield Facts("fold · batch normalization into the layer before it", lines)
         yield self._list_channels(view)
-        yield tell_proofs([self.folded], [self.proof])
+        yield tell_proofs([self.proof])
 
     def data(self) -> Mapping[str, Any]:
         """Return the folding of a layer as a JSON object: options, `proof`, folded `weight` and `bias`."""
@@ -126,7 +109,7 @@ class Folding(RecordDocument):
             **describe_members(self.layer, "groups", "transposed"),
             "dtype": self.folded.weight.dtype.name,
             "shape": list(self.saved["weight"].shape),
-            "proof": describe_proof(self.folded, self.proof),
+            "proof": describe_value(self.proof),
             **describe_value(self.saved),
         }
 
@@ -138,13 +121,8 @@ class Folding(RecordDocument):
     @property
     def saved(self) -> dict[str, NDArray[Any]]:
         """The folded `weight` and, if there is one, `bias`, as they are saved."""
-        bias = self.folded.bias
-        weight = self._arrange_back(self.folded.weight)
-        return {"weight": weight, **({} if bias is None else {"bias": bias})}
-
-    def _arrange_back(self, weight: NDArray[Any]) -> NDArray[Any]:
-        arranged = arrange(weight, self.order, transposed=self.layer.transposed, back=True)
-        return np.ascontiguousarray(arranged)
+        bias = {} if self.folded.bias is None else {"bias": self.folded.bias}
+        return {"weight": self.folded.given, **bias}
 
     def _channels(self) -> list[list[float]]:
         """Return [mean, variance, factor, bias] for each output channel."""
@@ -178,8 +156,8 @@ class CheckpointFolding(RecordDocument):
     ----------
     pairs : sequence of NormedLayer
         The layers with their norms.
-    folded : sequence of FoldedPair
-        The folded layers; empty under `--dry-run`.
+    proofs : mapping of NormedLayer to Proof
+        The proof of each pair; empty under `--dry-run`.
     shapes : mapping of str to tuple of int
         The shape of each layer's weight, by the layer's name.
     left : sequence of str
@@ -193,7 +171,7 @@ class CheckpointFolding(RecordDocument):
     """
 
     pairs: Sequence[NormedLayer]
-    folded: Sequence[FoldedPair]
+    proofs: Mapping[NormedLayer, Proof]
     shapes: Mapping[str, tuple[int, ...]]
     left: Sequence[str]
     saved: Mapping[str, NDArray[Any]]
@@ -225,10 +203,8 @@ class CheckpointFolding(RecordDocument):
 
         table = Table(None, _OF_PAIRS, (False,) * len(_OF_PAIRS))
         yield build_excerpt(table, make_row, len(self.pairs), "pair", view)
-        if self.folded:
-            yield tell_proofs(
-                [each.folded for each in self.folded], [each.proof for each in self.folded], of_pairs=True
-            )
+        if self.proofs:
+            yield tell_proofs([*self.proofs.values()], of_pairs=True)
 
     def data(self) -> Mapping[str, Any]:
         """Return the folding of a state dict as a JSON object: `pairs`, and in `left` the norms not folded."""
@@ -236,14 +212,13 @@ class CheckpointFolding(RecordDocument):
 
     def records(self) -> Iterator[Mapping[str, Any]]:
         """Yield a JSON object per pair, with its proof, which is None under `--dry-run`."""
-        proofs = {each.pair: describe_proof(each.folded, each.proof) for each in self.folded}
         for pair in self.pairs:
-            named = {"layer": pair.layer, "norm": pair.norm, "shape": list(self.shapes[pair.layer])}
             yield {
-                **named,
+                **describe_members(pair, "layer", "norm"),
+                "shape": list(self.shapes[pair.layer]),
                 "transposed": pair.transposed,
                 "assumed": pair.is_assumed,
-                "proof": proofs.get(pair),
+                "proof": describe_value(self.proofs.get(pair)),
             }
 
 
@@ -283,18 +258,14 @@ class MatrixFolding:
         if not divides_in_evaluation(self.like):
             told = f"evaluation of {self.like} divides by nothing: this is what its next training step makes"
             lines.append(("note", (told,)))
-        dtypes = dict.fromkeys(each.folded.weight.dtype.name for each in self.folded)
+        dtypes = dict.fromkeys(each.weight.dtype.name for each in self.folded)
         shape = format_shape(self.folded[0].weight.shape)
         count = shape if len(self.folded) == 1 else format_count(len(self.folded), "weight")
         lines.append(("weight", (make_printable(self.source), count, ", ".join(dtypes))))
         yield Facts("fold · spectral normalization into the weight that it divides", tuple(lines))
         yield self._list_weights(view)
         yield self._judge_sigmas()
-        yield tell_proofs([each.folded for each in self.folded], self._proofs)
-
-    @functools.cached_property
-    def _proofs(self) -> list[tuple[float, float]]:
-        return [each.prove() for each in self.folded]
+        yield tell_proofs([each.proof for each in self.folded])
 
     @property
     def _iteration(self) -> Iteration | None:
@@ -351,9 +322,9 @@ class MatrixFolding:
 
     def records(self) -> Iterator[Mapping[str, Any]]:
         """Yield a JSON object per weight: name, shape, rows, iterations, σ, its error, proof and values."""
-        for each, proof in zip(self.folded, self._proofs, strict=True):
+        for each in self.folded:
             iteration = each.iteration
-            bias = {} if each.folded.bias is None else {"bias": describe_value(each.folded.bias)}
+            bias = {} if each.bias is None else {"bias": describe_value(each.bias)}
             yield {
                 "name": each.name,
                 "shape": list(each.weight.shape),
@@ -361,7 +332,7 @@ class MatrixFolding:
                 "rows": list(each.rows),
                 "iterations": None if iteration is None else iteration.steps,
                 **describe_members(each, "sigma", "largest", "off"),
-                "proof": describe_proof(each.folded, proof),
+                "proof": describe_value(each.proof),
                 "weight": describe_value(each.weight),
                 **bias,
             }

@@ -52,7 +52,7 @@ _MIDDLE = "median (the middle half)"
 def _format_quartiles(quartiles: Quartiles) -> str:
     """Return the median with the ends of the middle half: `0.3 (0.2–0.4)`."""
     low, median, high = quartiles
-    return f"{median:.3g} ({low:.2g}–{high:.2g})"
+    return f"{median:.3g} ({low:.3g}–{high:.3g})"
 
 
 def _format_change(change: Change) -> str:

@@ -13,6 +13,7 @@ from normcli.documents.bins import FEWEST_BINS, MOST_BINS, choose_ticks, collect
 from normcli.documents.document import Line, Table, TableRow
 from normcli.documents.excerpt import choose_positions, format_hidden
 from normcli.documents.matrix_blocks import NOBODY, build_map
+from normcli.language import translate
 from normcli.pictures.legend import ReachOwners, WindowOwners, choose_owners
 from normcli.pictures.plots import MOST_LINES
 from normcli.printable import format_count
@@ -174,11 +175,14 @@ def _list_owners(owners: Owners, count: int, view: View) -> Table:
     `count` is the number of all groups, from which a note says how many are not shown. Without colours, the
     number that stands for the group in the matrices comes before its name.
     """
+    are_parts = isinstance(owners, WindowOwners | ReachOwners)
+    names = {
+        number: translate(entry.name) if are_parts else entry.name for number, entry in owners.entries.items()
+    }
     rows = [
-        TableRow((entry.name if view.colour else f"{number}: {entry.name}", *entry.cells), number)
+        TableRow((names[number] if view.colour else f"{number}: {names[number]}", *entry.cells), number)
         for number, entry in owners.entries.items()
     ]
-    are_parts = isinstance(owners, WindowOwners | ReachOwners)
     heading = "shown" if are_parts else "group"
     note = None if are_parts else format_hidden(count - len(rows), count, "group")
     return Table(None, (heading, *owners.statistics), (False, *(True for _ in owners.statistics)), rows, note)

@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from normcli.answers.judging.check_verdict import Verdict
-from normcli.answers.judging.distances import build_short_line, format_ulp, tell_agreement, tell_difference
+from normcli.answers.judging.distances import (
+    build_short_line,
+    format_ulp,
+    tell_agreement,
+    tell_difference,
+    tell_ulp,
+)
 from normcli.answers.judging.gradients_verdict import GradientsVerdict
 from normcli.checking.check import NORMALIZED
 from normcli.documents.document import (
@@ -110,7 +116,7 @@ def describe_layer(verdict: LayerVerdict) -> dict[str, Any]:
 
 def _build_entry(verdict: LayerVerdict, view: View) -> Entry:
     name, norm, ulp = make_printable(verdict.settings.name), make_printable(name_norm(verdict)), verdict.max_ulp
-    distance = "?" if ulp is None else f"{format_ulp(ulp)} ulp"
+    distance = "?" if ulp is None else tell_ulp(ulp)
     said = f"{_MARKS[verdict.ok]} {tell(verdict)}".rstrip()
     sections = [*build_answer(verdict, view)]
     return Entry(name, norm, ulp, distance, make_printable(said), verdict.ok, sections)

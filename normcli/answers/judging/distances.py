@@ -70,15 +70,17 @@ def build_short_line(
     `details` are lines below it, pairs (label, text).
     """
     text = tell_difference(found.mismatches, format_count(found.compared, "value"))
-    return Line((f"{name}: {text}", f"{format_ulp(found.max_ulp)} ulp"), found.ok, details)
+    return Line((f"{name}: {text}", tell_ulp(found.max_ulp)), found.ok, details)
 
 
 def build_line(name: str, found: Comparison) -> Line:
     """Return a line with an array's verdict: values that agree or differ, largest ulp, largest difference."""
     if not found.compared:
         return Line((f"{name}: there are no values to compare",), mark=True)
-    where = f", at an exact value of {found.max_ulp_expected:.2g}" if found.is_near_zero else ""
-    furthest = f"furthest {format_ulp(found.max_ulp)} ulp{where}", f"largest difference {found.max_abs:.3g}"
+    furthest: tuple[str, ...] = ("some infinitely far",)
+    if found.max_ulp < math.inf:
+        where = f", at an exact value of {found.max_ulp_expected:.2g}" if found.is_near_zero else ""
+        furthest = f"furthest {format_ulp(found.max_ulp)} ulp{where}", f"largest difference {found.max_abs:.3g}"
     values = format_count(found.compared, "value")
     text = tell_agreement(found.compared, values) if found.ok else tell_difference(found.mismatches, values)
     return Line((f"{name}: {text}", *furthest), found.ok)
@@ -141,7 +143,7 @@ def build_worst(name: str, place: tuple[str, ...], comparison: Comparison, view:
     worst, short = comparison.worst, comparison.tolerance.dtype.itemsize <= 4
     assert worst is not None
     digits = view.digits or (_SHORT_DIGITS if short else _LONG_DIGITS)
-    measures = [f"{format_ulp(worst.ulp)} ulp"]
+    measures = [tell_ulp(worst.ulp)]
     if comparison.tolerance.max_ulp is None and math.isfinite(worst.excess):  # by which it is the worst
         measures.append(f"{format_ulp(worst.excess)} times what is tolerated")
     actual = f"{worst.actual:.{digits}g}", *measures
@@ -248,5 +250,10 @@ def list_tolerance(limits: Tolerance) -> tuple[str, str]:
 
 
 def format_ulp(value: float) -> str:
-    """Return a distance in ulp with four digits, without its unit."""
-    return f"{value:.{_ULP_DIGITS}g}"
+    """Return a distance in ulp with four digits, without its unit: `12.5`, or `∞`."""
+    return "∞" if value == math.inf else f"{value:.{_ULP_DIGITS}g}"
+
+
+def tell_ulp(value: float) -> str:
+    """Return a distance in ulp in words: `12.5 ulp`, or `infinitely far` from or to NaN or an infinity."""
+    return "infinitely far" if value == math.inf else f"{format_ulp(value)} ulp"

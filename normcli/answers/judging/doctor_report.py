@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from normcli.algorithms.row_computation import parse_computation
 from normcli.algorithms.table import list_practices
-from normcli.answers.judging.distances import describe_tolerance, list_tolerance
+from normcli.answers.judging.distances import describe_tolerance, format_ulp, list_tolerance
 from normcli.doctor.examination import SHORT
 from normcli.documents.document import Line, Table, TableRow, describe_members, describe_value
 from normcli.documents.plan_header import (
@@ -241,6 +242,8 @@ class ExaminationAnswer:
             group = self.found.plan.grid.group_name(finding.distances.excess.place)
             count = format_count(finding.distances.mismatches, "value")
             off = f"{count} up to {_format(finding.distances.ulp)} ulp off"
+            if finding.distances.ulp.largest == math.inf:
+                off = f"{count} off, some infinitely far"
             yield f"{self.required.name} is not safe: {off}, the worst in group {group}."
 
     def _judge_cheapest(self) -> str:
@@ -266,7 +269,7 @@ class ExaminationAnswer:
 
 
 def _format(distances: Distribution) -> str:
-    return f"{max(0.0, distances.largest):.4g}"
+    return format_ulp(max(0.0, distances.largest))
 
 
 def _name_index(index: Mapping[str, int]) -> str:

@@ -56,7 +56,11 @@ class RunReport:
         """
         lines = zip(_RUNS, ((make_printable(name),) for name in self.sources), strict=True)
         order = (("paired", ("in their order, as no name is in both",)),) if self.found.by_order else ()
-        yield Facts("audit · two runs", (*lines, *order))
+        weights = [
+            ("weights", (f"the {run} run has none, and is judged with the other's",))
+            for run in self.found.without_weights
+        ]
+        yield Facts("audit · two runs", (*lines, *order, *weights))
         rows = [*map(self._build_row, self.found.pairs)]
         note = "input, output: ulp between the runs"
         yield Table(None, _COLUMNS, (False, False, True, True, False), rows, note, wraps=True)
@@ -94,7 +98,7 @@ class RunReport:
             "against": self.sources[1],
             "ok": self.found.ok,
             "first": None if parting is None else parting.first.settings.name,
-            **describe_members(self.found, "between", "by_order"),
+            **describe_members(self.found, "between", "by_order", "without_weights"),
             "alone": {run: list(names) for run, names in self.found.alone.items()},
             "layers": list(self.records()),
         }

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import math
 from fractions import Fraction
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,10 +27,9 @@ from normcli.teach.explain.story import (
 )
 from normcli.teach.explain.surrounding_steps import list_activation, name_factor, name_gate
 from normcli.teach.explain.value_steps import StepList, name_group
-from normcli.teach.formulas.chain_rule import Chain, name_slope, rename, substitute
+from normcli.teach.formulas.chain_rule import Chain, name_slope
 from normcli.teach.formulas.definitions import FACTOR, UNGATED
 from normcli.teach.formulas.derivative import make_product
-from normcli.teach.formulas.exact_numbers import Numbers
 from normcli.teach.formulas.expression import (
     MOST_TERMS,
     BinaryOperation,
@@ -41,10 +41,12 @@ from normcli.teach.formulas.expression import (
     Symbol,
     evaluate,
     rebuild,
+    rename,
+    substitute,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
@@ -68,44 +70,40 @@ class BackwardSteps(StepList):
     """A builder of a backward story: steps from a group's values to the divisor, then back to dx."""
 
     chain: Chain
-    numbers: Numbers
-    links: list[Link]
-    _by_product: dict[str, Constant]  # the derivative with respect to the product of a gate and a value
 
     def build(self) -> tuple[StoryStep, ...]:
         """Return the steps of the whole group, then those of each value that the story shows."""
         self._introduce()
-        self._by_product = {}
         ready, outcomes = False, self.group.outcomes
         with contextlib.suppress(NoNumberError):
             self._require_finite()
             self._require_finite_gradients()
-            self._measure()
+            self.chain = self._measure()
             if len(outcomes) == 1:
                 self._lead_to_norm(outcomes[0])
             self._go_back()
             ready = True
         for outcome in outcomes:
-            if ready:
-                with contextlib.suppress(NoNumberError):
-                    if len(outcomes) > 1:
-                        self._lead_to_norm(outcome)
-                    self._differentiate(outcome)
+            own = self._take(outcome) if ready else {}
+            with contextlib.suppress(NoNumberError):
+                if own and len(outcomes) > 1:
+                    self._lead_to_norm(outcome)
+                self._differentiate(outcome, own)
             self._add_dx(outcome)
-            if ready:
-                with contextlib.suppress(NoNumberError):
-                    self._share_out(outcome)
+            with contextlib.suppress(NoNumberError):
+                self._share_out(outcome, own)
         return tuple(self.steps)
 
     def _require_finite_gradients(self) -> None:
-        dy = self.group.gradients
-        assert dy is not None
-        if not self.running and not np.isfinite(widen(np.asarray(dy))).all():
-            name = name_group(self.group.name)
-            self._stop(StoryStep("not finite", f"{name} has a dy that is not finite: there is no derivative."))
+        name = name_group(self.group.name)
+        for what, values in {"dy": self.group.gradients, **self.group.parameters}.items():
+            if not self.running and not np.isfinite(widen(np.asarray(values))).all():
+                self._stop(
+                    StoryStep("not finite", f"{name} has a {what} that is not finite: there is no derivative.")
+                )
 
-    def _measure(self) -> None:
-        """Add the steps up to the divisor; set `chain` and `numbers`, the formulas and exact numbers."""
+    def _measure(self) -> Chain:
+        """Add the steps up to the divisor; return the formulas in the exact numbers of the group."""
         _, divisor = self.find_centre_and_divisor()
         assert divisor is not None  # of every norm that has a derivative
         is_fixed = self.replace_zero(divisor) is not divisor
@@ -114,15 +112,14 @@ class BackwardSteps(StepList):
         group, dy = self.group, self.group.gradients
         assert dy is not None
         place = None if group.gate is None else "behind" if group.gate.times is None else "before"
-        self.chain = Chain(self.plan, tuple(group.parameters), given=self.running, fixed=is_fixed, gate=place)
-        known = {"eps": Fraction(self.spec.eps or 0.0)}
-        for each in self.chain.shared:
-            if each.formula is None:
-                name = each.name or ""
-                statistic = self.chain.aliases.get(name, name)
-                known[statistic] = known[name] = Fraction(group.statistics[statistic])
+        found = {"eps": self.spec.eps or 0.0, **group.statistics}
+        known = {name: Fraction(number) for name, number in found.items() if math.isfinite(number)}
         arrays = {"x": group.values.reshape(-1), "dy": dy.reshape(-1), **group.parameters, **self._list_gates()}
-        self.numbers = self._make_numbers(arrays, known)
+        make = self._choose_chain(known)
+        try:
+            return make(self.plan, arrays, known, given=self.running, fixed=is_fixed, gate=place)
+        except ArithmeticError:
+            self._stop(StoryStep("not finite", "The numbers of the derivative are beyond float64."))
 
     def _list_gates(self) -> Mapping[str, NDArray[Any]]:
         """Return act(z) and act′(z) of each value by name, and x before a gate; empty without a gate."""
@@ -140,86 +137,81 @@ class BackwardSteps(StepList):
             factors[name] = np.array([Fraction(a) + Fraction(b) for a, b in parts], object)
         return factors
 
-    def _make_numbers(self, arrays: Mapping[str, NDArray[Any]], known: Mapping[str, Fraction]) -> Numbers:
-        return Numbers(self.chain, arrays, known)
+    def _choose_chain(self, known: dict[str, Fraction]) -> Callable[..., Chain]:
+        """Return the class of the group's formulas."""
+        return Chain
 
     # -- back from the divisor
 
     def _go_back(self) -> None:
         """Add the derivative of the loss by each name that all values share, from divisor to mean.
 
-        The derivatives are stored in `self.links`, and their exact numbers in `self.numbers.shared`.
+        Their exact numbers join those of the chain.
         """
-        self.links = self.chain.link_shared(self.numbers.work_out)
-        needed = self.chain.find_needed(self.links, self.numbers.work_out)
-        for link in self.links:
-            if link.formula is not None and link.name not in needed:
-                continue
+        needed = self.chain.needed
+        for link in self.chain.links:
             words = WORDS[link.name]
             if link.formula is None:
                 floored = any(isinstance(each.formula, Maximum) for each in self.chain.shared)
                 why = ", as eps is the larger" if floored and self.spec.eps else ""
                 self.steps.append(StoryStep("slope", f"The loss does not change with {words}{why}."))
-                continue
-            through = enumerate_words(
-                ["every value" if n in {"y", *self.chain.between} else WORDS[n] for n in link.through]
-            )
-            found = self._add_link(
-                StoryStep("slope", f"How the loss changes with {words}: through {through}."), link
-            )
-            self.numbers.shared[name_slope(link.name)] = found
+            elif link.name in needed:
+                through = enumerate_words(
+                    ["every value" if n in {"y", *self.chain.between} else WORDS[n] for n in link.through]
+                )
+                step = StoryStep("slope", f"How the loss changes with {words}: through {through}.")
+                self.chain.numbers[name_slope(link.name)] = self._add_link(step, link)
 
     def _lead_to_norm(self, outcome: Outcome) -> None:
         """Add, for one value, steps on its gate, and the derivatives by the norm's result and by x̂."""
         if outcome.gate is not None:
             self.steps += list_activation(outcome.gate, outcome)
         for name in reversed(self.chain.between):
-            link = self.chain.link(name, [], self.numbers.work_out)
+            link = self.chain.link(name)
             through = WORDS[link.through[0]]
             sentence = f"How the loss changes with {WORDS[name]} of the value: through {through}."
-            self._add_link(StoryStep(name, sentence, outcome=outcome), link, self.numbers.take(outcome.place))
+            self._add_link(StoryStep(name, sentence, outcome=outcome), link, self._take(outcome))
 
-    def _differentiate(self, outcome: Outcome) -> None:
-        """Add the steps to dx of one value; no step if one of its numbers, such as gamma, is not finite."""
-        own = self.numbers.take(outcome.place)
-        if not all(math.isfinite(number.value) for number in own.values()):
+    def _differentiate(self, outcome: Outcome, own: dict[str, Constant]) -> None:
+        """Add the steps to dx of one value, with the numbers `own`, which the derivative by a product joins."""
+        if not own:
             return
-        link = self.chain.link("x", self.links, self.numbers.work_out)
+        link = self.chain.link("x")
         through = enumerate_words(["itself", *(WORDS[name] for name in link.through[1:])])
         step = StoryStep("dx", f"How the loss changes with the value: through {through}.", _DX, outcome=outcome)
-        if UNGATED.text not in own:
-            self._add_link(step, link, own)
-            return
-        step = step._replace(sentence=f"How the loss changes with the product: through {through}.")
-        found = self._add_link(step._replace(name="product", symbol=self._symbols[name_slope("x")]), link, own)
-        self._by_product = {name_slope("x"): found}
-        link = self.chain.link(UNGATED.text, [], self.numbers.work_out)
-        sentence = "How the loss changes with the value before the gate: through the product."
-        self._add_link(StoryStep("dx", sentence, _DX, outcome=outcome), link, own | self._by_product)
+        if UNGATED.text in own:
+            sentence = f"How the loss changes with the product: through {through}."
+            by_product = StoryStep("product", sentence, outcome=outcome)
+            own[name_slope("x")] = self._add_link(by_product, link, own)
+            link = self.chain.link(UNGATED.text)
+            sentence = "How the loss changes with the value before the gate: through the product."
+            step = step._replace(sentence=sentence)
+        self._add_link(step, link, own)
 
-    def _share_out(self, outcome: Outcome) -> None:
+    def _share_out(self, outcome: Outcome, own: Mapping[str, Constant]) -> None:
         """Add steps for what one value adds to dgamma, dbeta and dgate, which are sums over several values."""
-        own = self.numbers.take(outcome.place)
-        if not all(math.isfinite(number.value) for number in own.values()):
+        if not own:
             return
+        gate = self.group.gate
         for name in self.group.parameters:
-            gate = self.group.gate
             by = "" if gate is None or gate.times is not None else f" · {name_factor(gate)}"
             of = by if name == "beta" else f"{by} · x̂"
             sentence = f"What the value adds to d{name}, which is Σ dy{of}{self._name_spread()}."
-            symbol = _name_part(name, rf"\{name}")
-            link = self.chain.link(name, [], self.numbers.work_out)
-            self._add_link(StoryStep(f"d{name}", sentence, symbol, outcome=outcome), link, own)
-        if self.group.gate is not None:
-            link = self.chain.link(FACTOR.text, [], self.numbers.work_out)
-            through = "the norm's result" if self.group.gate.times is None else "the product"
-            if self.group.gate.activation is not Activation.NONE:
+            self._add_part(name, rf"\{name}", sentence, self.chain.link(name), outcome, own)
+        if gate is not None:
+            link = self.chain.link(FACTOR.text)
+            through = "the norm's result" if gate.times is None else "the product"
+            if gate.activation is not Activation.NONE:
                 link = link._replace(formula=make_product(link.formula, _SLOPE))
                 through = f"the activation and {through}"
             sentence = f"What the value adds to dgate: through {through}."
-            symbol = _name_part("gate", r"\mathrm{gate}")
-            step = StoryStep("dgate", sentence, symbol, outcome=outcome)
-            self._add_link(step, link, own | self._by_product)
+            self._add_part("gate", r"\mathrm{gate}", sentence, link, outcome, own)
+
+    def _add_part(
+        self, name: str, latex: str, sentence: str, link: Link, outcome: Outcome, own: Mapping[str, Constant]
+    ) -> None:
+        symbol = Symbol(f"its part of d{name}", rf"\mathrm{{its\ part\ of\ d}}{latex}")
+        self._add_link(StoryStep(f"d{name}", sentence, symbol, outcome=outcome), link, own)
 
     def _name_spread(self) -> str:
         """Return the axes that dgamma and dbeta are sums over, for a sentence: ` over n and h`; "" for none."""
@@ -233,7 +225,14 @@ class BackwardSteps(StepList):
 
     # -- numbers
 
-    def _add_link(self, step: StoryStep, link: Link, own: Mapping[str, Constant] | None = None) -> Constant:
+    def _take(self, outcome: Outcome) -> dict[str, Constant]:
+        """Return the numbers of one value by name; empty if one of them, such as gamma, is not finite."""
+        own = self.chain.take(outcome.place)
+        return self.chain.complete(own) if all(math.isfinite(number.value) for number in own.values()) else {}
+
+    def _add_link(
+        self, step: StoryStep, link: Link, own: Mapping[str, Constant] = MappingProxyType({})
+    ) -> Constant:
         """Add a step with the derivative of the loss by a name such as `var`, and return its exact value.
 
         If a number is beyond float64, the step says so, and `NoNumberError` is raised.
@@ -248,11 +247,8 @@ class BackwardSteps(StepList):
             The numbers of one value by name; without it, the derivative is one that all values share.
         """
         assert link.formula is not None
-        own = dict(own or {})
-        if own:
-            own |= self._find_between(own, step.name)
         try:
-            exact = self.numbers.work_out(link.formula, own)
+            exact = self.chain.work_out(link.formula, own)
             shown = self._show(link.formula, own)
             worked = self._work(shown)
         except ArithmeticError:
@@ -262,21 +258,6 @@ class BackwardSteps(StepList):
         chain = [shown, *([] if worked == shown else [worked])]
         self._add(step._replace(symbol=symbol, formula=formula), *chain, value=exact)
         return Constant(exact)
-
-    def _find_between(self, own: Mapping[str, Constant], name: str = "x") -> dict[str, Constant]:
-        """Return one value's results between x and y, such as x̂, and the derivatives by them, by name.
-
-        `own` has the other numbers of the value. If `name` is one of these results, only the derivatives by
-        later results are returned.
-        """
-        found: dict[str, Constant] = {}
-        for each in reversed(self.chain.between):
-            if each == name:
-                return found
-            found[name_slope(each)] = Constant(self.numbers.work_out(Symbol(name_slope(each)), own))
-        for each, formula in self.chain.between.items():
-            found[each] = Constant(self.numbers.work_out(formula, {**own, **found}))
-        return found
 
     @functools.cached_property
     def _symbols(self) -> Mapping[str, Symbol]:
@@ -296,30 +277,23 @@ class BackwardSteps(StepList):
 
     def _show(self, expression: Expression, own: Mapping[str, Constant]) -> Expression:
         """Return an expression with rounded numbers for its names; `own` has one value's exact numbers."""
-        names = {name: self._round_off(number) for name, number in {**self.numbers.shared, **own}.items()}
+        names = {name: self._round_off(number) for name, number in {**self.chain.numbers, **own}.items()}
 
         def settle(worked: Expression) -> Constant:
-            return self._round_off(Constant(self.numbers.work_out(worked, own)))
+            return self._round_off(Constant(self.chain.work_out(worked, own)))
 
         return substitute(expression, names, self._show_sum, settle)
 
     def _show_sum(self, each: Expression) -> Expression:
         """Return the sum of a term over the group in rounded numbers; for a long group with its total."""
-        terms = LazyTerms(self.numbers.count, functools.partial(self._show_term, each))
+        chain = self.chain
+        terms = LazyTerms(chain.count, lambda place: self._show(each, chain.complete(chain.take(place))))
         if len(terms) <= MOST_TERMS:
             return Sum(tuple(terms))
-        total = self.numbers.work_out(Sum((), None, each))
-        shared = {name: self._round_off(number) for name, number in self.numbers.shared.items()}
-        names = shared | {name: SYMBOLS[name] for name in self.numbers.arrays}
-        return Sum(
-            terms,
-            Constant(float(total), exact=False),
-            substitute(self.chain.unfold(each), names, self._show_sum),
-        )
-
-    def _show_term(self, each: Expression, place: int) -> Expression:
-        own = self.numbers.take(place)
-        return self._show(each, own | self._find_between(own))
+        shared = {name: self._round_off(number) for name, number in chain.numbers.items()}
+        names = shared | {name: SYMBOLS[name] for name in chain.arrays}
+        total = Constant(float(chain.work_out(Sum((), None, each))), exact=False)
+        return Sum(terms, total, substitute(chain.unfold(each), names, self._show_sum))
 
     def _round_off(self, number: Constant) -> Constant:
         """Return an exact number rounded for a step: the nearest double, or an integer."""
@@ -340,8 +314,3 @@ class BackwardSteps(StepList):
             case Single() | BinaryOperation():
                 return rebuild(expression, self._work)
         return expression
-
-
-def _name_part(name: str, latex: str) -> Symbol:
-    """Return the symbol of the part that one value adds to dgamma, dbeta or dgate."""
-    return Symbol(f"its part of d{name}", rf"\mathrm{{its\ part\ of\ d}}{latex}")

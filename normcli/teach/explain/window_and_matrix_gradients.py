@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 from fractions import Fraction
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,12 +19,11 @@ from normcli.teach.explain.iteration_steps import format_vector
 from normcli.teach.explain.measured_group import Outcome, get_number
 from normcli.teach.explain.story import SYMBOLS, NoNumberError, StoryStep
 from normcli.teach.formulas.chain_rule import Chain, Link, name_slope
-from normcli.teach.formulas.exact_numbers import Numbers
 from normcli.teach.formulas.expression import Constant, Difference, Sum
 from normcli.teach.value_index import format_index
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -44,7 +45,6 @@ class WindowBackwardSteps(BackwardSteps):
     def __init__(self, group: MeasuredGroup, values: NDArray[Any], dy: NDArray[Any]) -> None:
         super().__init__(group, running=False)
         self.outcome = group.outcomes[0]
-        self.chain = Chain(self.plan, (), given=False)
         self.windows = self._list_windows(values, dy)
 
     def _list_windows(self, values: NDArray[Any], dy: NDArray[Any]) -> list[Outcome]:
@@ -90,30 +90,30 @@ class WindowBackwardSteps(BackwardSteps):
             StoryStep("windows", f"The value lies in the windows of {where}: dx is a sum over them.")
         )
         known = {name: Fraction(getattr(window, name)) for name in list_own_options(self.plan.norm)}
-        every = [Numbers(self.chain, arrays, known) for arrays in self.arrays]
-        for definition in self.chain.shared:
+        every = [Chain(self.plan, arrays, known) for arrays in self.arrays]
+        for definition in every[0].shared:
             link = Link(definition.name or "", definition.formula, ())
             step = StoryStep(link.name, f"T{WORDS[link.name][1:]} of each window.", SYMBOLS[link.name])
             self._add_for_each(step, link, every)
-        self.links = self.chain.link_shared(every[0].work_out)
-        for link in self.links:
+        for link in every[0].links:
             step = StoryStep(
                 name_slope(link.name), f"How the loss changes with {WORDS[link.name]} of each window."
             )
-            for numbers, found in zip(every, self._add_for_each(step, link, every), strict=True):
-                numbers.shared[name_slope(link.name)] = found
+            for chain, found in zip(every, self._add_for_each(step, link, every), strict=True):
+                chain.numbers[name_slope(link.name)] = found
         here = next(i for i, owner in enumerate(self.windows) if owner.index == self.outcome.index)
-        self.numbers = _WindowNumbers(self.chain, every, here, _name_values(self.outcome))
-        self._differentiate(self.outcome)
+        own = _name_values(self.outcome)
+        self.chain = _WindowChain(every, here, own)
+        self._differentiate(self.outcome, own)
 
-    def _add_for_each(self, step: StoryStep, link: Link, every: Sequence[Numbers]) -> list[Constant]:
+    def _add_for_each(self, step: StoryStep, link: Link, every: Sequence[Chain]) -> list[Constant]:
         """Add a step for each window, which calculates a quantity such as its divisor, or the derivative by it.
 
         Return the results, in the order of the windows. `every` has, for each window, the numbers known so far.
         """
         found = []
-        for owner, numbers in zip(self.windows, every, strict=True):
-            self.numbers = numbers
+        for owner, chain in zip(self.windows, every, strict=True):
+            self.chain = chain
             found.append(self._add_link(step._replace(outcome=owner), link, _name_values(owner)))
         return found
 
@@ -122,16 +122,16 @@ def _name_values(owner: Outcome) -> dict[str, Constant]:
     return {"x": Constant(owner.value), "dy": Constant(owner.dy or 0.0)}
 
 
-class _WindowNumbers(Numbers):
-    """The numbers in the formula of a value's dx, by name; sums are over the windows that contain the value."""
+class _WindowChain(Chain):
+    """The formulas of a value's own window, in which sums are over the windows that contain the value."""
 
-    def __init__(self, chain: Chain, every: Sequence[Numbers], here: int, own: dict[str, Constant]) -> None:
-        self.chain, self.count, self.arrays = chain, len(every), {}
-        self.shared, self._every, self._own = every[here].shared, every, own
+    def __init__(self, every: Sequence[Chain], here: int, own: dict[str, Constant]) -> None:
+        vars(self).update(vars(every[here]), arrays={}, count=len(every))
+        self._every, self._own = every, own
 
     def take(self, place: int) -> dict[str, Constant]:
         """Return the value's numbers, and the derivatives with respect to names of one of its windows."""
-        slopes = {name: each for name, each in self._every[place].shared.items() if name.startswith("∂")}
+        slopes = {name: each for name, each in self._every[place].numbers.items() if name.startswith("∂")}
         return {**slopes, **self._own}
 
 
@@ -141,11 +141,11 @@ _CHANGES = "σ changes with each value by u of its row times v of its column"
 class MatrixBackwardSteps(BackwardSteps):
     """The steps to dx of a value that is divided by the largest singular value, or by an estimate of it."""
 
-    def _make_numbers(self, arrays: Mapping[str, NDArray[Any]], known: Mapping[str, Fraction]) -> Numbers:
-        """Return the numbers in the matrix's formulas by name, after steps on the singular vectors.
+    def _choose_chain(self, known: dict[str, Fraction]) -> Callable[..., Chain]:
+        """Return what makes the matrix's formulas, after steps on the singular vectors; σ is put into `known`.
 
         If the largest singular values are equal, a step says that there is no derivative, and `NoNumberError`
-        is raised. `arrays` and `known` are arguments of `Numbers`.
+        is raised.
         """
         iteration = self.spec.iteration
         by_sigma = find_sigma_gradient(lay_matrix(self.plan, self.group.values), iteration)
@@ -159,34 +159,30 @@ class MatrixBackwardSteps(BackwardSteps):
             self.steps += [StoryStep("vectors", sentence), StoryStep("changes", f"{_CHANGES}.")]
         else:
             self.steps.append(StoryStep("changes", f"u and v count as constants: {_CHANGES}."))
+        known["sigma"] = by_sigma.sigma
         places = lay_matrix(self.plan, np.arange(self.group.count))
-        known = {**known, "sigma": by_sigma.sigma, "divisor": by_sigma.sigma}
-        return _MatrixNumbers(self.chain, arrays, known, (places, u, v))
+        return functools.partial(_MatrixChain, vectors=(places, u, v))
 
 
 _CANCELLED = 140
 """Bits by which a sum is smaller than its terms where nothing but the rounding of u and v is left of it."""
 
 
-class _MatrixNumbers(Numbers):
-    """The numbers of a matrix by name, with `u` of the row and `v` of the column of each value.
+class _MatrixChain(Chain):
+    """The formulas of a matrix, with `u` of the row and `v` of the column of each value.
 
     Parameters
     ----------
-    chain, arrays, known
-        The parameters of `Numbers`.
+    *arguments, **options
+        The parameters of `Chain`.
     vectors : tuple of (ndarray of int, list of Fraction, list of Fraction)
         The matrix of the values' flat indices in the group, the elements of u, and the elements of v.
     """
 
     def __init__(
-        self,
-        chain: Chain,
-        arrays: Mapping[str, NDArray[Any]],
-        known: Mapping[str, Fraction],
-        vectors: tuple[NDArray[np.intp], list[Fraction], list[Fraction]],
+        self, *arguments: Any, vectors: tuple[NDArray[np.intp], list[Fraction], list[Fraction]], **options: Any
     ) -> None:
-        super().__init__(chain, arrays, known)
+        super().__init__(*arguments, **options)
         self._places, self._u, self._v = vectors
 
     def take(self, place: int) -> dict[str, Constant]:
@@ -194,14 +190,13 @@ class _MatrixNumbers(Numbers):
         ((row, column),) = np.argwhere(self._places == place)
         return {**super().take(place), "u": Constant(self._u[row]), "v": Constant(self._v[column])}
 
-    def work_out(self, expression: Expression, own: Mapping[str, Constant] | None = None) -> Fraction:
+    def work_out(self, expression: Expression, own: Mapping[str, Constant] = MappingProxyType({})) -> Fraction:
         """Return the exact value of an expression; 0 if its terms cancel to rounding errors of u and v.
 
-        `own` has the numbers of one value by name; None if the expression has only names that all values share.
+        `own` has the numbers of one value by name, if the expression has any of them.
         """
-        own = own or {}
         found = super().work_out(expression, own)
         if own and isinstance(expression, Sum | Difference):
-            largest = max(abs(super(_MatrixNumbers, self).work_out(part, own)) for part in expression.parts)
+            largest = max(abs(super(_MatrixChain, self).work_out(part, own)) for part in expression.parts)
             return found if abs(found) * 2**_CANCELLED > largest else Fraction(0)
         return found

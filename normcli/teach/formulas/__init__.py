@@ -4,6 +4,6 @@
 * `printer`: a tree as text, in any notation
 * `definitions`: the formulas of each norm, each with a name for its result
 * `derivative`: the rules of calculus, one for each operation
-* `chain_rule`: derivatives of the loss with respect to each name, from y back to x
-* `exact_numbers`: the exact number of each name in the formulas, for one group
+* `chain_rule`: the exact numbers of a group in the formulas, and the derivatives of the loss by each name
+* `long_sums`: sums over long groups, in pairs of doubles
 """

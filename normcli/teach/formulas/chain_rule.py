@@ -6,22 +6,35 @@ The derivatives of every norm follow from its formulas in `normcli.teach.formula
 from __future__ import annotations
 
 import functools
+import math
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from normcli.teach.formulas.definitions import Definition, define_group, define_value
 from normcli.teach.formulas.derivative import add, differentiate, make_product, sum_up
-from normcli.teach.formulas.expression import Constant, Fold, Product, Quotient, Sign, Sum, Symbol, rebuild
+from normcli.teach.formulas.expression import (
+    MOST_TERMS,
+    Constant,
+    Quotient,
+    Sum,
+    Symbol,
+    evaluate,
+    replace,
+    substitute,
+)
+from normcli.teach.formulas.long_sums import add_pairs
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from normcli.norms.plan import Plan
     from normcli.teach.formulas.expression import Expression
 
-    Names = Mapping[str, Constant | Symbol]
-    MakeSum = Callable[[Expression], Expression]
+    Numbers = Mapping[str, Constant]
 
 
 class Link(NamedTuple):
@@ -49,13 +62,18 @@ def name_slope(name: str) -> str:
 
 
 class Chain:
-    """The formulas of a norm, and the derivatives of a loss with respect to each name in them.
+    """A norm's formulas in the numbers of one group or window, and the derivatives by each name in them.
+
+    All numbers are exact, except roots, powers, and sums over more than `MOST_TERMS` values (to some 100 bits).
 
     Parameters
     ----------
     plan : Plan
-    parameters : sequence of str
-        The names of the given parameters: some of `gamma` and `beta`.
+    arrays : mapping of str to ndarray
+        Vectors over the group's values: `x`, and if given `dy`, `gamma` and `beta`; with a gate z, x before the
+        gate, and act(z) and act′(z) as arrays of `Fraction`.
+    known : mapping of str to Fraction
+        The numbers that have no formula: eps, options, running statistics.
     given : bool
         Whether mean and variance are given (running statistics), so that they count as constants.
     fixed : bool
@@ -63,96 +81,147 @@ class Chain:
     gate : {"before", "behind"} or None
         `before` if a gate multiplies x and the norm takes the product, `behind` if a gate multiplies the norm's
         result; None without a gate.
+
+    Attributes
+    ----------
+    numbers : dict of str to Constant
+        The numbers that all values share, such as the mean; derivatives join them when they are known.
+
+    Raises
+    ------
+    ArithmeticError
+        If a number divides by 0, or is beyond what can be calculated.
     """
 
     def __init__(
         self,
         plan: Plan,
-        parameters: Sequence[str],
+        arrays: Mapping[str, NDArray[Any]],
+        known: Mapping[str, Fraction],
         *,
-        given: bool,
+        given: bool = False,
         fixed: bool = False,
         gate: str | None = None,
     ) -> None:
-        self.plan, self.is_window = plan, plan.groups_overlap
+        self.plan, self.arrays, self.fixed, self.count = plan, arrays, fixed, arrays["x"].size
         defined = define_group(plan, given=given, beyond=False)
         self.shared = [each for each in defined if each.name is not None and each.when is None]
-        self.own = [each for each in define_value(plan, parameters, "float64", gate) if each.name is not None]
-        self.fixed = fixed
-        if self.is_window:  # whose formulas go by the sum of squares: the mean square is shown beside it
+        self.own = [each for each in define_value(plan, arrays, "float64", gate) if each.name is not None]
+        if plan.groups_overlap:  # whose formulas go by the sum of squares: the mean square is shown beside it
             squares = self.shared[0].formula
             assert isinstance(squares, Quotient)
             self.shared[0] = Definition("Σx²", squares.left)
+        self.numbers = {name: Constant(number) for name, number in {**known, "n": Fraction(self.count)}.items()}
+        for each in self.shared:
+            names = self._list_names(each)
+            number = self.numbers.get(names[-1])
+            if each.formula is not None:
+                number = Constant(self.work_out(each.formula))
+            self.numbers |= {} if number is None else dict.fromkeys(names, number)
+        if fixed:
+            self.numbers["divisor"] = Constant(1)
 
-    def unfold(self, expression: Expression) -> Expression:
-        """Return an expression with the derivatives with respect to names of `between` replaced by formulas."""
-        return replace(expression, self._gradients) if self._gradients else expression
+    @staticmethod
+    def _list_names(each: Definition) -> list[str]:
+        """Return the name of a definition, and the statistic that is its value, such as `√var` and `std`."""
+        return [each.name or "", *([each.value.text] if isinstance(each.value, Symbol) else [])]
+
+    # -- numbers
+
+    def work_out(self, expression: Expression, own: Numbers = MappingProxyType({})) -> Fraction:
+        """Return the exact value of an expression of names; `own` has the numbers of one value by name.
+
+        Raises
+        ------
+        ArithmeticError
+            If a name has no number, a divisor is 0, or a term of a long sum is beyond float64.
+        """
+        return evaluate(substitute(self.unfold(expression), {**self.numbers, **own}, self._sum_up)).number
+
+    def take(self, place: int) -> dict[str, Constant]:
+        """Return the numbers of one value of the group by name, such as `x`, `dy` and `gamma`.
+
+        `place` is the value's flat index in the group.
+        """
+        own = {name: Constant(array.item(place)) for name, array in self.arrays.items()}
+        if math.isinf(self.plan.spec.p or 0.0):
+            is_peak = abs(Fraction(own["x"].value)) == self.numbers["norm"].value
+            own["share"] = Constant(1 / self._ties if is_peak else Fraction(0))
+        return own
+
+    def complete(self, own: dict[str, Constant]) -> dict[str, Constant]:
+        """Return one value's numbers, with its results between x and y and the derivatives by them."""
+        found = dict(own)
+        for name in reversed(self.between):
+            found[name_slope(name)] = Constant(self.work_out(Symbol(name_slope(name)), own))
+        for name, formula in self.between.items():
+            found[name] = Constant(self.work_out(formula, found))
+        return found
+
+    @functools.cached_property
+    def _ties(self) -> Fraction:
+        """The number of values whose |x| is the ℓ∞ length."""
+        return Fraction(sum(abs(Fraction(x)) == self.numbers["norm"].value for x in self.arrays["x"].tolist()))
+
+    def _sum_up(self, each: Expression) -> Expression:
+        """Return the sum of a term over the group's values, as an expression with exact numbers for names.
+
+        Over more than `MOST_TERMS` values, it is one number, rounded to about 100 bits.
+        """
+        if self.count > MOST_TERMS:
+            return Constant(add_pairs(each, self.numbers, self.arrays))
+        names = ({**self.numbers, **self.take(place)} for place in range(self.count))
+        return Sum(tuple(substitute(each, numbers, self._sum_up) for numbers in names))
+
+    # -- derivatives
 
     @functools.cached_property
     def between(self) -> dict[str, Expression]:
         """Name → formula of a value's names between x and y: x̂, and the result that a gate multiplies."""
         return {each.name: each.formula for each in self.own[1:-1] if each.name and each.formula}
 
+    def unfold(self, expression: Expression) -> Expression:
+        """Return an expression with the derivatives with respect to names of `between` replaced by formulas."""
+        return replace(expression, self._gradients) if self._gradients else expression
+
     @functools.cached_property
     def _gradients(self) -> Mapping[Expression, Expression]:
         found: dict[Expression, Expression] = {}
         for name in reversed(self.between):
-            formula = self.link(name, [], lambda _: Fraction(0)).formula
+            formula = self.link(name).formula
             assert formula is not None
             found[Symbol(name_slope(name))] = replace(formula, found)
         return found
 
     @functools.cached_property
-    def aliases(self) -> Mapping[str, str]:
-        """Name of a definition → the statistic that is its value: `√var` → `std`."""
-        return {
-            each.name: each.value.text
-            for each in self.shared
-            if each.name is not None and isinstance(each.value, Symbol)
-        }
+    def links(self) -> list[Link]:
+        """The derivatives with respect to the names that all values share, from the divisor back to the mean.
 
-    def link_shared(self, weigh: Callable[[Expression], Fraction]) -> list[Link]:
-        """Return the derivatives with respect to the names that all values of a group share, such as `mean`.
-
-        They are in order from the divisor back to the mean.
-
-        Names that are given or constant have none.
-
-        Parameters
-        ----------
-        weigh : callable
-            Returns the number of an expression, on which some derivatives depend: which of two numbers is
-            larger, and whether a root is 0.
+        What is given is a constant and has none, nor has a number of values.
         """
         links: list[Link] = []
-        for place in reversed(range(len(self.shared))):
-            name = self.shared[place].name or ""
-            if self.shared[place].formula is None and self.shared[place].slope is None:
-                continue  # what is given is a constant, and so is a number of values
-            link = self.link(name, links, weigh, of_one=False)
-            if not (self.fixed and name == "divisor"):
-                links.append(link)
+        for each in reversed(self.shared):
+            if (each.formula or each.slope) is not None and not (self.fixed and each.name == "divisor"):
+                links.append(self._link({*self._list_names(each)}, each.name or "", links, of_one=False))
         return links
 
-    def link(
-        self, name: str, links: Sequence[Link], weigh: Callable[[Expression], Fraction], *, of_one: bool = True
-    ) -> Link:
-        """Return the derivative of the loss with respect to a name, such as `var`, by the chain rule.
+    def link(self, name: str) -> Link:
+        """Return the derivative of the loss with respect to a name of a single value, such as x."""
+        return self._link({name}, name, self.links if name == "x" else [], of_one=True)
 
-        It is a sum over the later names, whose formulas contain this name.
+    def _link(self, by: set[str], name: str, links: Sequence[Link], *, of_one: bool) -> Link:
+        """Return the derivative with respect to a name: a sum over the later names, whose formulas contain it.
 
         Parameters
         ----------
+        by : set of str
+            The name and its synonyms.
         name : str
         links : sequence of Link
-            The derivatives with respect to the later names that a group's values share, the last name first;
-            empty if none of their formulas contains this name.
-        weigh : callable
-            Returns the number of an expression, on which some derivatives depend.
+            The derivatives with respect to the later names that a group's values share, the last name first.
         of_one : bool
-            Whether the name is of a single value, such as x; otherwise its group shares it, as the mean.
+            Whether the name is of a single value; otherwise its group shares it, as the mean.
         """
-        by = {name} if of_one else {name, self.aliases.get(name, name)}
         terms: list[Expression | None] = []
         through: list[str] = []
 
@@ -162,92 +231,31 @@ class Chain:
                 terms.append(sum_up(term) if is_summed else term)
                 through.append(later)
 
+        overlap = self.plan.groups_overlap
         for each in self.own:
             if each.formula is not None:
-                slope = differentiate(each.formula, by, weigh, of_one=of_one)
-                go_through(each.name or "", slope, is_summed=not of_one and not self.is_window)
-        for link in reversed(links):
-            if link.formula is None:
+                slope = differentiate(each.formula, by, self.work_out, of_one=of_one)
+                go_through(each.name or "", slope, is_summed=not of_one and not overlap)
+        changing = [link.name for link in links if link.formula is not None]
+        for each in self.shared:
+            if each.name not in changing:
                 continue
-            definition = next(each for each in self.shared if each.name == link.name)
-            slope = definition.slope if of_one and "x" in by else None
-            if definition.formula is not None:  # its derivative may contain its own name
-                slope = differentiate(definition.formula, by, weigh, of_one=of_one)
-                slope = slope and replace(slope, {definition.formula: Symbol(link.name)})
-            go_through(link.name, slope, is_summed=of_one and self.is_window)
+            slope = each.slope if of_one else None
+            if each.formula is not None:  # its derivative may contain its own name
+                slope = differentiate(each.formula, by, self.work_out, of_one=of_one)
+                slope = slope and replace(slope, {each.formula: Symbol(each.name)})
+            go_through(each.name, slope, is_summed=of_one and overlap)
         return Link(name, add(terms), tuple(through))
 
-    def find_needed(self, links: Sequence[Link], weigh: Callable[[Expression], Fraction]) -> set[str]:
-        """Return the names, such as `mean`, through which one value of a group changes the loss.
+    @property
+    def needed(self) -> set[str]:
+        """The names that all values of the group share, and through which one value changes the loss.
 
-        They are names that all values of the group share. Given statistics are not among them.
-
-        Parameters
-        ----------
-        links : sequence of Link
-            The list that `link_shared` returned.
-        weigh : callable
-            Returns the number of an expression, on which some derivatives depend.
+        Given statistics are not among them.
         """
-        through = {link.name: link.through for link in links}
-        needed, new = set[str](), {*self.link("x", links, weigh).through}
+        through = {link.name: link.through for link in self.links}
+        needed, new = set[str](), {*self.link("x").through}
         while new:
             needed |= new
             new = {name for known in new for name in through.get(known, ())} - needed
         return needed
-
-
-def replace(expression: Expression, known: Mapping[Expression, Expression]) -> Expression:
-    """Return an expression with every part that is a key of `known` replaced by its value."""
-    if expression in known:
-        return known[expression]
-    return rebuild(expression, lambda part: replace(part, known))
-
-
-def substitute(
-    expression: Expression,
-    names: Names,
-    make_sum: MakeSum,
-    settle: Callable[[Expression], Expression] | None = None,
-) -> Expression:
-    """Return an expression with numbers for its names.
-
-    Parameters
-    ----------
-    expression : Expression
-    names : mapping of str to Constant or Symbol
-        The number for each name, or the symbol that it keeps.
-    make_sum : callable
-        Returns the sum of a term over the group.
-    settle : callable or None
-        Returns the number of an expression that is shown as one name, such as (x − mean); None to substitute
-        in that expression too.
-
-    Raises
-    ------
-    ArithmeticError
-        If a name has no number.
-    """
-
-    def go(part: Expression) -> Expression:
-        return substitute(part, names, make_sum, settle)
-
-    match expression:
-        case Symbol(text, value=value):
-            if text in names:
-                return names[text]
-            if value is None:
-                raise ArithmeticError(f"{text} has no number")
-            return go(value) if settle is None else settle(value)
-        case Fold(terms=(), each=each) if each is not None:
-            return make_sum(each)
-        case Product(left, right):
-            factors = go(left), go(right)
-            # Where |x|ᵖ has a corner, at 0, its derivative counts as 0, whatever it is multiplied by.
-            return Constant(0) if any(factor == Sign(Constant(0)) for factor in factors) else Product(*factors)
-    return rebuild(expression, go)
-
-
-def rename(expression: Expression, symbols: Mapping[str, Symbol]) -> Expression:
-    """Return an expression with names replaced by symbols for a reader; other names by their expressions."""
-    return substitute(expression, symbols, lambda each: Sum((), None, rename(each, symbols)))

@@ -164,6 +164,62 @@ def rebuild(expression: Expression, change: Callable[[Expression], Expression]) 
     return expression
 
 
+def replace(expression: Expression, known: Mapping[Expression, Expression]) -> Expression:
+    """Return an expression with every part that is a key of `known` replaced by its value."""
+    if expression in known:
+        return known[expression]
+    return rebuild(expression, lambda part: replace(part, known))
+
+
+def substitute(
+    expression: Expression,
+    names: Mapping[str, Constant | Symbol],
+    make_sum: Callable[[Expression], Expression],
+    settle: Callable[[Expression], Expression] | None = None,
+) -> Expression:
+    """Return an expression with numbers for its names.
+
+    Parameters
+    ----------
+    expression : Expression
+    names : mapping of str to Constant or Symbol
+        The number for each name, or the symbol that it keeps.
+    make_sum : callable
+        Returns the sum of a term over the group.
+    settle : callable or None
+        Returns the number of an expression that is shown as one name, such as (x − mean); None to substitute
+        in that expression too.
+
+    Raises
+    ------
+    ArithmeticError
+        If a name has no number.
+    """
+
+    def go(part: Expression) -> Expression:
+        return substitute(part, names, make_sum, settle)
+
+    match expression:
+        case Symbol(text, value=value):
+            if text in names:
+                return names[text]
+            if value is None:
+                raise ArithmeticError(f"{text} has no number")
+            return go(value) if settle is None else settle(value)
+        case Fold(terms=(), each=each) if each is not None:
+            return make_sum(each)
+        case Product(left, right):
+            factors = go(left), go(right)
+            # Where |x|ᵖ has a corner, at 0, its derivative counts as 0, whatever it is multiplied by.
+            return Constant(0) if any(factor == Sign(Constant(0)) for factor in factors) else Product(*factors)
+    return rebuild(expression, go)
+
+
+def rename(expression: Expression, symbols: Mapping[str, Symbol]) -> Expression:
+    """Return an expression with names replaced by symbols for a reader; other names by their expressions."""
+    return substitute(expression, symbols, lambda each: Sum((), None, rename(each, symbols)))
+
+
 class Value(NamedTuple):
     """The value of an expression; `exact` is False where anything in it was rounded."""
 

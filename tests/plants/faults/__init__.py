@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,6 @@ from tests.plants.faults.row import Row
 
 if TYPE_CHECKING:
     from normcli.norms.plan import Plan
-    from normcli.numerics.statistics.solution import Given
 
 TABLE = (
     *around.ROWS,
@@ -48,52 +47,45 @@ class Wrong:
     Parameters
     ----------
     name : str
-    ids : tuple of str
-        The faults that it may be named by.
-    plan : Plan
-        What it should be.
+    row : Row
+        What is wrong.
+    kernel : Kernel
+        What it was called with, and what it should do.
     really : Plan or None
         What it is, where a request is all that differs.
-    x, y : ndarray
+    y : ndarray
     right : ndarray
         What the same kernel makes without the fault.
-    parameters : mapping of str to ndarray
-        Gamma and beta, those that are given.
-    given : Given or None
-        Running statistics.
-    addends : Addends or None
-        What x is the sum of.
-    gate : Gated or None
-        What should multiply the result.
-    gated_input : Gated or None
-        What x is the product of.
     """
 
     name: str
-    ids: tuple[str, ...]
-    plan: Plan
+    row: Row
+    kernel: Kernel
     really: Plan | None
-    x: Array
     y: Array
     right: Array
-    parameters: Mapping[str, Array]
-    given: Given | None
-    addends: Addends | None = None
-    gate: Gated | None = None
-    gated_input: Gated | None = None
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The faults that it may be named by."""
+        return self.row.ids
+
+    @property
+    def addends(self) -> Addends | None:
+        """What x is the sum of."""
+        kernel = self.kernel
+        return Addends(kernel.addend, kernel.other) if self.row.other == "residual" else None
 
     @property
     def inputs(self) -> Inputs:
         """What is given beside x, in the shapes of the plan."""
-        fitted = {name: self.plan.fit_parameter(name, values) for name, values in self.parameters.items()}
-        selection = select(self.plan, self.x, SelectionRequest())
+        kernel, plan, gate = self.kernel, self.kernel.plan, Gated(widen(self.kernel.other))
+        fitted = {name: plan.fit_parameter(name, values) for name, values in kernel.parameters.items()}
+        selection = select(plan, kernel.tensor, SelectionRequest())
+        before = gate._replace(times=kernel.addend) if self.row.other == "gate before" else None
+        after = gate if self.row.other == "gate" else None
         return Inputs(
-            fitted.get("gamma"),
-            fitted.get("beta"),
-            self.given,
-            selection,
-            gate=self.gate,
-            gated_input=self.gated_input,
+            fitted.get("gamma"), fitted.get("beta"), kernel.given, selection, gate=after, gated_input=before
         )
 
 
@@ -115,24 +107,7 @@ def make_wrong(row: Row, number: int) -> Wrong:
     kernel = make_kernel(layer, way, row.scale, rng, row.other)
     with np.errstate(all="ignore"):
         y, right = (_store(kernel, values) for values in (row.run(kernel), kernel.y))
-    really = _find_request(row, layer, kernel)
-    addends = Addends(kernel.addend, kernel.other) if row.other == "residual" else None
-    gate = Gated(widen(kernel.other)) if row.other == "gate" else None
-    before = Gated(widen(kernel.other), times=kernel.addend) if row.other == "gate before" else None
-    return Wrong(
-        name,
-        row.ids,
-        kernel.plan,
-        really,
-        kernel.tensor,
-        y,
-        right,
-        kernel.parameters,
-        kernel.given,
-        addends,
-        gate,
-        before,
-    )
+    return Wrong(name, row, kernel, _find_request(row, layer, kernel), y, right)
 
 
 def _store(kernel: Kernel, values: Array) -> Array:

@@ -86,14 +86,8 @@ class Way(NamedTuple):
 
 
 COARSE = (
-    Way("float32", 0),
-    Way("float32", 3),
-    Way("bfloat16", 3),
-    Way("float64", 30),
-    Way("float32", 30),
-    Way("float16", 0),
-    Way("float64", 0),
-    Way("bfloat16", 0),
+    *(Way("float32", 0), Way("float32", 3), Way("bfloat16", 3), Way("float64", 30)),
+    *(Way("float32", 30), Way("float16", 0), Way("float64", 0), Way("bfloat16", 0)),
 )
 """For faults that half precision shows too."""
 

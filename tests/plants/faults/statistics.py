@@ -287,14 +287,8 @@ _OTHERS = (
 HALVES = tuple(Way(dtype, offset) for offset in (0, 3) for dtype in ("float16", "bfloat16"))
 
 _SLICES = tuple(
-    coarse(
-        "stats-slice",
-        f"over {first}:{last}",
-        functools.partial(_slice, first=first, last=last),
-        LN_SLICE,
-        RMS_SLICE,
-    )
-    for first, last in ((0, 72), (0, 41), (4, 40), (40, 72))
+    coarse("stats-slice", f"over {a}:{b}", functools.partial(_slice, first=a, last=b), LN_SLICE, RMS_SLICE)
+    for a, b in ((0, 72), (0, 41), (4, 40), (40, 72))
 )
 
 _SUMS = (

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from numpy.typing import NDArray
-
     from normcli.answers.batches.folding import CheckpointFolding, Folding, MatrixFolding
     from normcli.cli.parameters.settings import Settings
     from normcli.cli.problem import Running
@@ -137,20 +135,19 @@ def _fold_batch(settings: Settings, source: Own) -> Folding:
     Raises `UsageError` without running statistics, and `DataError` for arrays that do not fit.
     """
     from normcli.answers.batches.folding import Folding
-    from normcli.running.fold import Affine, arrange, fold, prove
+    from normcli.running.fold import Affine, fold, prove
 
-    layer, order = _load_layer(settings, source)
-    arranged = layer._replace(weight=arrange(layer.weight, order, transposed=layer.transposed))
+    layer = _load_layer(settings, source)
     running = load_running(settings.running._replace(evaluation=True), _NORM.name)
     if running is None:
         raise UsageError("fold needs running statistics: --running-mean and --running-var, or --state FILE")
     if layer.weight.ndim > 1:
-        _require_channels(arranged, running, layer.weight, order)
+        _require_channels(layer, running)
     eps, eps_mode, eps_from = _choose_eps(settings, running.state)
     norm = Affine(running.statistics, eps, **load_affine(settings.parameters), eps_mode=eps_mode)
-    folded = fold(arranged, norm)
-    proof = prove(arranged, norm, folded)
-    return Folding(arranged, norm, folded, proof, str(source["conv_weight"]), eps_from, order)
+    folded = fold(layer, norm)
+    proof = prove(layer, norm.apply, folded)
+    return Folding(layer, norm, folded, proof, str(source["conv_weight"]), eps_from)
 
 
 def _fold_norms(settings: Settings, source: Own) -> CheckpointFolding:
@@ -187,7 +184,7 @@ def _fold_norms(settings: Settings, source: Own) -> CheckpointFolding:
             (arrays, pairs), names = model.list_layers(), model.norms
         if source["transposed"]:
             pairs = turn_pairs(pairs, source["transposed"].split(","))
-        folded, saved = ([], {}) if source["dry_run"] else fold_checkpoint(arrays, pairs, eps, eps_mode)
+        proofs, saved = ({}, {}) if source["dry_run"] else fold_checkpoint(arrays, pairs, eps, eps_mode)
     left = [name for name in names if name not in {pair.norm for pair in pairs}]
     is_given = is_graph or source["pairs"] is not None
     for note in describe_pairs(pairs, left, is_given=is_given):
@@ -200,7 +197,7 @@ def _fold_norms(settings: Settings, source: Own) -> CheckpointFolding:
     if model is not None and output is not None and _is_model(output):
         with open_whole(output) as stream:
             stream.write(model.write(saved))
-    return CheckpointFolding(pairs, folded, shapes, left, saved, path, said, is_given=is_given)
+    return CheckpointFolding(pairs, proofs, shapes, left, saved, path, said, is_given=is_given)
 
 
 def _fold_weight(settings: Settings, source: Own) -> MatrixFolding:
@@ -208,10 +205,10 @@ def _fold_weight(settings: Settings, source: Own) -> MatrixFolding:
     from normcli.answers.batches.folding import MatrixFolding
     from normcli.running.matrix_fold import fold_matrix
 
-    layer, order = _load_layer(settings, source)
+    layer = _load_layer(settings, source)
     name = str(source["conv_weight"])
     with name_subject(f"--conv-weight {name}"):
-        folded = fold_matrix(layer, settings.request, order, name)
+        folded = fold_matrix(layer, settings.request, name)
     bias = {} if layer.bias is None else {"bias": layer.bias}
     return MatrixFolding((folded,), {"weight": folded.weight, **bias}, name, settings.request.like)
 
@@ -222,8 +219,7 @@ def _fold_checkpoint(settings: Settings, source: Own) -> MatrixFolding:
     Raises `UsageError` if `--rows` is given and no weight needs it, and `DataError` for a bad file.
     """
     from normcli.answers.batches.folding import MatrixFolding
-    from normcli.running.checkpoint_fold import describe_state
-    from normcli.running.matrix_fold import fold_state
+    from normcli.running.matrix_fold import describe_state, fold_state
     from normcli.tensors.many import load_all
 
     rows = settings.request.rows
@@ -242,8 +238,8 @@ def _fold_checkpoint(settings: Settings, source: Own) -> MatrixFolding:
     return MatrixFolding(folded, saved, path)
 
 
-def _load_layer(settings: Settings, source: Own) -> tuple[Layer, tuple[str, ...]]:
-    """Return the layer as it was given, and the names of its weight's axes in their order.
+def _load_layer(settings: Settings, source: Own) -> Layer:
+    """Return the layer of `--conv-weight`.
 
     Raises
     ------
@@ -252,7 +248,7 @@ def _load_layer(settings: Settings, source: Own) -> tuple[Layer, tuple[str, ...]
     DataError
         If the weight is a single number.
     """
-    from normcli.running.fold import Layer, find_order
+    from normcli.running.fold import Layer
 
     if source["conv_weight"] is None:
         raise UsageError("fold needs --conv-weight FILE")
@@ -260,34 +256,24 @@ def _load_layer(settings: Settings, source: Own) -> tuple[Layer, tuple[str, ...]
     bias = load_optional("conv-bias", source["conv_bias"])
     if weight.ndim < 1:
         raise DataError("--conv-weight holds a single number; a layer's weight has 2 axes or more")
-    transposed = source["transposed"] is not None
-    groups, order = settings.request.groups, find_order(settings.request.like, transposed=transposed)
-    return Layer(weight, bias, 1 if groups is None else groups, transposed), order
+    groups, like = settings.request.groups, settings.request.like
+    layer = Layer(weight, bias, 1 if groups is None else groups, source["transposed"] is not None, like)
+    return layer.take_weight(weight)
 
 
-def _require_channels(layer: Layer, running: Running, weight: NDArray[Any], order: tuple[str, ...]) -> None:
+def _require_channels(layer: Layer, running: Running) -> None:
     """Raise `DataError` unless the running statistics have one value for each output channel of a layer.
 
     A single value for all channels is accepted too, unless it is from a state file.
-
-    Parameters
-    ----------
-    layer : Layer
-        The layer, with its weight's axes in torch's order.
-    running : Running
-    weight : ndarray
-        The weight as it was given.
-    order : tuple of str
-        The names of its axes, for the message.
     """
-    from normcli.running.fold import find_order, format_outgoing
+    from normcli.running.fold import format_outgoing
 
     found, count = running.statistics.mean.shape, layer.channels
     if found == (count,) or (running.state is None and found in ((), (1,))):
         return
-    theirs = find_order("keras", transposed=layer.transposed)
-    advice = f" of a weight ({', '.join(order)})"
-    if order[0] != "…" and found == weight.shape[theirs.index("out") - 3 :][:1]:
+    theirs = layer._replace(framework="keras").order
+    advice = f" of a weight ({', '.join(layer.order)})"
+    if layer.order[0] != "…" and found == layer.given.shape[theirs.index("out") - 3 :][:1]:
         advice += f"; --like keras takes ({', '.join(theirs)})"
     raise DataError(f"{running.names[0]} has the shape {found}; {format_outgoing(count)}{advice}")
 

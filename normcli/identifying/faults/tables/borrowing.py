@@ -30,8 +30,8 @@ def _take_other_row(case: Case) -> Iterator[Variant]:
     groups whose divisors are nearest to the ones recovered from y. A variant is yielded only if, in at least
     half of the groups, its divisors (or means, if only these differ) are within 2 % of the recovered ones.
     """
-    of_square = f"the {case.square_name} is that"
-    names = ("statistics are those", "the mean is that", of_square) if case.centres else (of_square,)
+    of_square = f"the {case.square_name} is taken"
+    names = ("statistics are taken", "the mean is taken", of_square) if case.centres else (of_square,)
     shape = np.broadcast_shapes(case.centre.shape, case.square.shape)
     centre, squares = (np.broadcast_to(values, shape) for values in (case.centre, case.square))
     root = np.broadcast_to(case.root(squares), shape)

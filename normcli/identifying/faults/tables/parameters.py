@@ -117,8 +117,8 @@ def _take_other_sample(case: Case) -> Iterator[Variant]:
             shape = [length if other == axis else 1 for other in range(case.gamma.ndim)]
             every.append([p.flat[:length].reshape(shape) if p.size > 1 else p for p in (case.gamma, case.beta)])
         for (gamma, beta), which in zip(every, words, strict=True):
-            both = Variant(gamma=gamma, beta=beta, values={"what": "gamma and beta are those"})
-            alone = Variant(gamma=gamma, values={"what": "gamma is that"})
+            both = Variant(gamma=gamma, beta=beta, values={"what": "gamma and beta are taken"})
+            alone = Variant(gamma=gamma, values={"what": "gamma is taken"})
             yield from label((both, alone), 1, which=which)
 
 

@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import NamedTuple
 
 import numpy as np
 
 from normcli.dtypes import find_type
+from normcli.identifying.question import Question
 
 SHAPES = ((22, 7), (31,), (2, 26), (5, 3, 7), (1, 3, 5, 5))
 DTYPES = ("float32", "float64", "float16")
-
-
-class Plant(NamedTuple):
-    """A tensor, and what a map that is no norm made of it."""
-
-    name: str
-    x: np.ndarray
-    y: np.ndarray
 
 
 def _along(rng, x, axis, low, high):
@@ -111,7 +103,7 @@ MAPS = {
 
 
 def make_plants():
-    """Yield every map of every shape, in turn in every dtype."""
+    """Yield the name of every map with what it made of every shape, in turn in every dtype."""
     for place, shape in enumerate(SHAPES):
         for number, (name, transform) in enumerate(MAPS.items()):
             dtype = DTYPES[(number + place) % len(DTYPES)]
@@ -119,7 +111,7 @@ def make_plants():
             x = rng.normal(rng.normal(0, 1), rng.uniform(0.5, 3), shape).astype(dtype)
             with np.errstate(all="ignore"):
                 y = np.ascontiguousarray(transform(rng, x.astype(np.float64)), dtype)
-            yield Plant(f"{name}, {dtype}, {shape}", x, y)
+            yield f"{name}, {dtype}, {shape}", Question(x, y)
 
 
 # -- far from zero, where a dtype leaves little of the differences
@@ -164,25 +156,14 @@ FAR_MAPS = {
     "summed up": lambda r, x: np.cumsum(x, -1),
     "sine": lambda r, x: np.sin(x),
 }
-FAR_SHAPES = (
-    (2, 3),
-    (31,),
-    (1, 12),
-    (8, 2),
-    (22, 7),
-    (5, 3, 7),
-    (1, 1, 40),
-    (2, 8, 16),
-    (300, 4),
-    (2, 2, 2, 2),
-)
+FAR_SHAPES = ((2, 3), (31,), (1, 12), (8, 2), (22, 7), (5, 3, 7), (1, 1, 40), (2, 8, 16), (300, 4), (2,) * 4)
 FAR_DTYPES = ("bfloat16", "float16", "float32")
 MEANS = (10.0, 30.0, 50.0, 100.0, 1e5)
 DEVIATIONS = (0.01, 0.3, 1.0, 10.0)
 
 
 def make_far_plants():
-    """Yield every map of every shape once, in turn with every dtype, mean and deviation."""
+    """Yield every map likewise, in turn with every dtype, mean and deviation."""
     for number, (shape, (name, transform)) in enumerate(itertools.product(FAR_SHAPES, FAR_MAPS.items())):
         rng = np.random.default_rng([number, 15])
         dtype = FAR_DTYPES[number % len(FAR_DTYPES)]
@@ -190,4 +171,4 @@ def make_far_plants():
         x = rng.normal(mean, rng.choice(DEVIATIONS), shape).astype(find_type(dtype))
         with np.errstate(all="ignore"):
             y = np.ascontiguousarray(transform(rng, x.astype(np.float64))).astype(x.dtype)
-        yield Plant(f"{name}, {dtype}, {shape}, about {mean:g}", x, y)
+        yield f"{name}, {dtype}, {shape}, about {mean:g}", Question(x, y)
