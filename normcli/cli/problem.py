@@ -148,8 +148,7 @@ class Running(NamedTuple):
         from normcli.results.given_inputs import fit_given
 
         if self.state is not None:
-            what = f"{plan.norm.name} of {plan.grid.shape}"
-            self.state.require_shape(plan.grid.running.stats_shape, self.names[0], what, plan.advise_layout)
+            self.state.require_channels(plan, self.names[0])
         return fit_given(plan, self.statistics, self.names)
 
 

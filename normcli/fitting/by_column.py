@@ -20,7 +20,7 @@ from normcli.tensors.tables.numerals import AS_PYTHON
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -52,16 +52,6 @@ class RowGroups(NamedTuple):
     met: NDArray[np.intp]
     places: NDArray[np.intp]
 
-    def among(self, labels: Sequence[Label]) -> RowGroups:
-        """Return a copy in which `places` are indices in the given labels, in place of its own.
-
-        The attribute `labels` of the copy is unchanged. `KeyError` is raised if one of them is not among the
-        given ones.
-        """
-        order = {label: place for place, label in enumerate(labels)}
-        here = np.array([order[label] for label in self.labels], np.intp)
-        return self._replace(places=here[self.places])
-
     def iterate_rows(self, values: NDArray[Any]) -> Iterator[tuple[slice, NDArray[np.intp]]]:
         """Yield pairs (rows, indices) that cover the rows of a table in order, block by block.
 
@@ -79,12 +69,6 @@ class RowGroups(NamedTuple):
             yield rows, self.places[fetch(self.met[rows])]
             forget(values)
             forget(self.met)
-
-
-def warn_of_unnamed(labels: Collection[Label]) -> tuple[str, ...]:
-    """Return the warning that some rows have no group name, as a tuple of one; () if every group has a name."""
-    is_unnamed = any(not cell for label in labels for cell in label)
-    return ("rows whose group has no name make one group",) if is_unnamed else ()
 
 
 def sort_labels(labels: Iterable[Label]) -> tuple[Label, ...]:

@@ -238,9 +238,7 @@ def _search_quantiles(
             if subject.by is None:
                 yield RankedValues(subject.plan(tensor.values.shape[batch]), tensor.values)
                 continue
-            groups = grouped[source.name] = grouped.get(source.name) or find_groups(tensor).among(
-                subject.labels
-            )
+            groups = grouped[source.name] = grouped.get(source.name) or find_groups(tensor, subject)
             for rows, places in groups.iterate_rows(tensor.values):
                 numbers = number_groups_of(places, subject.shape[-1])
                 yield RankedValues(subject.plan(len(places)), fetch(tensor.values[rows]), numbers)

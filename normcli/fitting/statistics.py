@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.errors import DataError, name_subject
-from normcli.fitting.by_column import number_groups_of, sort_labels, warn_of_unnamed
+from normcli.fitting.by_column import number_groups_of, sort_labels
 from normcli.fitting.shards import join_shards
 from normcli.fitting.subject import has_images
 from normcli.fitting.sums import Sums, solve_sums
@@ -68,9 +68,9 @@ class Stats(NamedTuple):
         `self` is returned unchanged if columns have no statistics of their own (the last axis is reduced, or
         split into groups), or if a name belongs to no column or to several.
         """
-        grid, columns = self.subject.plan(self.samples).grid, self.subject.columns or ()
-        last = len(grid.shape) - 1
-        if last not in grid.kept or grid.split is not None or any(columns.count(name) != 1 for name in names):
+        grid = self.subject.plan(self.samples).grid
+        columns = grid.group_columns or ()
+        if any(columns.count(name) != 1 for name in names):
             return self
         numbers = np.arange(grid.group_count).reshape(grid.stats_shape)
         places = numbers[..., [columns.index(name) for name in names]].reshape(-1)
@@ -181,7 +181,8 @@ def warn(stats: Stats) -> tuple[str, ...]:
         (few, f"at most {format_count(ddof, 'value')} against ddof {ddof}, so the variance is NaN"),
         (constant, "constant"),
     )
-    unnamed = warn_of_unnamed(stats.subject.labels)
+    is_unnamed = any(not cell for label in stats.subject.labels for cell in label)
+    unnamed = ("rows whose group has no name make one group",) if is_unnamed else ()
     return (*unnamed, *(_format_warning(stats.subject, chosen, kind) for chosen, kind in kinds if chosen.any()))
 
 
@@ -197,12 +198,15 @@ def find_varying(sums: Sums) -> NDArray[np.bool_]:
 
 
 def warn_of_nan(stats: Stats) -> tuple[str, ...]:
-    """Return a warning that names the groups whose statistics are NaN, as a tuple of one; () without any."""
+    """Return warnings that name the groups whose statistics are NaN, one for each reason; () without any."""
     spread = (stats.sums.nan > 0) & (not stats.omits_nan)
-    if not spread.any():
-        return ()
-    kind = "the statistics are NaN, and so is all that they are used on; fit --nan omit leaves NaN out"
-    return (_format_warning(stats.subject, spread, kind),)
+    few, ddof = find_few(stats) & ~spread, stats.subject.plan(1).spec.ddof
+    values = format_count(ddof, "value")
+    kinds = (
+        (spread, "the statistics are NaN, and so is all that they are used on; fit --nan omit leaves NaN out"),
+        (few, f"at most {values} against ddof {ddof}, so all that they are used on is NaN"),
+    )
+    return tuple(_format_warning(stats.subject, chosen, kind) for chosen, kind in kinds if chosen.any())
 
 
 def _format_warning(subject: Subject, chosen: NDArray[np.bool_], kind: str) -> str:
@@ -280,13 +284,13 @@ def _arrange(stats: Stats, wanted: tuple[str, ...] | None, name: str) -> Stats:
         If the columns have other names than the wanted ones, or their order differs and either a name is there
         twice or columns have no statistics of their own.
     """
-    names, grid = stats.subject.columns, stats.subject.plan(1).grid
+    names = stats.subject.columns
     if wanted is None or names is None or names == wanted:
         return stats
-    has_own = len(grid.shape) - 1 in grid.kept and grid.groups is None
-    if sorted(names) != sorted(wanted) or len(set(names)) < len(names) or not has_own:
+    arranged = stats.take_columns(wanted)
+    if sorted(names) != sorted(wanted) or arranged is stats:
         raise DataError(f"{name} is of the columns {', '.join(names)}, not of {', '.join(wanted)}")
-    return stats.take_columns(wanted)
+    return arranged
 
 
 def _format_choice(value: Any) -> str:

@@ -210,7 +210,7 @@ def normalize_by(x: ArrayLike, by: Sequence[Any], norm: NormName, **options: Any
     table = given[:, np.newaxis] if given.ndim == 1 else given
     of_use = {name: options.pop(name) for name in _OF_USE & options.keys()}
     stats = fit(table, norm, by=by, **options)
-    fields: dict[str, NDArray[Any]] = stats._round().fields
+    fields: dict[str, NDArray[Any]] = stats._rounded.fields
     counts = fields["count"] + (fields["nan_count"] if stats._stats.omits_nan else 0)
     return GroupedRows(
         list(stats.groups or ()),

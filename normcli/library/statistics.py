@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import inspect
 from typing import TYPE_CHECKING, Any
 
@@ -68,7 +69,6 @@ class Statistics:
 
     def __init__(self, stats: Stats) -> None:
         self._stats = stats
-        self._rounded: Rounded | None = None
 
     # -- what they are of
 
@@ -100,17 +100,16 @@ class Statistics:
     @property
     def plan(self) -> Plan:
         """The norm with its axes, groups, eps and other choices, for one tensor of all samples."""
-        return self._round().plan
+        return self._rounded.plan
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """A line for each kind of degenerate group there is: without values, constant, not finite."""
         return warn(self._stats)
 
-    def _round(self) -> Rounded:
-        if self._rounded is None:
-            self._rounded = round_stats(self._stats)
-        return self._rounded
+    @functools.cached_property
+    def _rounded(self) -> Rounded:
+        return round_stats(self._stats)
 
     def __getattr__(self, name: str) -> NDArray[Any]:
         if name.startswith("_"):
@@ -121,7 +120,7 @@ class Statistics:
         return fields[name]
 
     def _name_fields(self) -> dict[str, NDArray[Any]]:
-        return {_RENAMED.get(name, name): array for name, array in self._round().fields.items()}
+        return {_RENAMED.get(name, name): array for name, array in self._rounded.fields.items()}
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self._name_fields()})
@@ -135,10 +134,10 @@ class Statistics:
         return f"<Statistics: {self.norm} of ({lengths}), {self.samples:,} samples{grouped}>"
 
     def __str__(self) -> str:
-        return format_text(answer_fit(self._stats, self._round()), View())
+        return format_text(answer_fit(self._stats, self._rounded), View())
 
     def _repr_html_(self) -> str:
-        return write_html(answer_fit(self._stats, self._round()), View())
+        return write_html(answer_fit(self._stats, self._rounded), View())
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Statistics):
@@ -152,10 +151,10 @@ class Statistics:
         return mine == theirs
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_stats": self._stats, "_rounded": None}
+        return {"_stats": self._stats}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(copy.deepcopy(state))  # arrays of their own: those of joblib may be read-only
+        self._stats = copy.deepcopy(state["_stats"])  # arrays of its own: those of joblib may be read-only
 
     # -- more data
 
@@ -197,7 +196,7 @@ class Statistics:
         if len(added.subject.by or ()) == len(subject.by or ()):
             added = added._replace(subject=added.subject._replace(by=subject.by))
         self._stats = merge_stats(self._stats, added, "the statistics", "x")
-        self._rounded = None
+        self.__dict__.pop("_rounded", None)
         return self
 
     def __or__(self, other: Statistics) -> Statistics:
@@ -298,4 +297,4 @@ class Statistics:
         DataError
             If writing fails; a file that was there before is unchanged.
         """
-        write_stats(str(path), self._stats, self._round().fields)
+        write_stats(str(path), self._stats, self._rounded.fields)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,8 +18,6 @@ from normcli.tensors.pieces import iterate_pieces
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from normcli.dtypes import Floats
     from normcli.norms.plan import Plan
     from normcli.results.result import Result
@@ -58,30 +56,16 @@ class State(NamedTuple):
     columns: tuple[str, ...] | None = None
     totals: tuple[Fixed, ...] | None = None
 
-    def require_shape(
-        self,
-        shape: tuple[int, ...],
-        name: str,
-        what: str,
-        advise: Callable[[tuple[int, ...]], str] | None = None,
-    ) -> None:
-        """Raise `DataError` unless the statistics have one number for each channel.
+    def require_channels(self, plan: Plan, name: str) -> None:
+        """Raise `DataError` unless the statistics have one number for each channel of a plan.
 
-        Parameters
-        ----------
-        shape : tuple of int
-            The shape that the running mean must have.
-        name : str
-            The running mean's name in the message.
-        what : str
-            The name, in the message, of the tensor or layer whose channels are counted.
-        advise : callable, optional
-            Takes the wrong shape and returns words to end the message with.
+        `name` is the running mean's name in the message.
         """
-        found = self.statistics.mean.shape
-        if found != shape:
+        found, wanted = self.statistics.mean.shape, plan.grid.running.stats_shape
+        if found != wanted:
             raise DataError(
-                f"{name} has the shape {found}; {what} takes {shape}{advise(found) if advise else ''}"
+                f"{name} has the shape {found}; {plan.norm.name} of {plan.grid.shape} takes "
+                f"{wanted}{plan.advise_layout(found)}"
             )
 
 
@@ -126,26 +110,18 @@ def choose_rule(
     UsageError
         If the momentum is not from 0 to 1, ddof is negative, or the framework keeps no running statistics.
     """
-    rule = RunningRule()
-    if like is not None:
-        kept = find_convention(like, norm).running
-        if kept is None:
-            raise UsageError(f"{like} keeps no running statistics of {norm}")
-        rule = kept
-    if momentum == "none":
-        rule = rule._replace(momentum=None)
-    elif momentum is not None:
-        value = float(momentum)
+    rule = RunningRule() if like is None else find_convention(like, norm).running
+    if rule is None:
+        raise UsageError(f"{like} keeps no running statistics of {norm}")
+    changes: dict[str, Any] = {"weight_of": weight_of, "ddof": ddof}
+    if momentum not in (None, "none"):
+        changes["momentum"] = value = float(momentum)
         if not 0.0 <= value <= 1.0:
             raise UsageError(f"momentum {value:g} is not from 0 to 1 (or none, for the cumulative average)")
-        rule = rule._replace(momentum=value)
-    if weight_of is not None:
-        rule = rule._replace(weight_of="new" if weight_of == "new" else "old")
-    if ddof is not None:
-        if ddof < 0:
-            raise UsageError(f"running ddof {ddof} is negative")
-        rule = rule._replace(ddof=ddof)
-    return rule
+    if (ddof or 0) < 0:
+        raise UsageError(f"running ddof {ddof} is negative")
+    rule = rule._replace(**{name: value for name, value in changes.items() if value is not None})
+    return rule._replace(momentum=None) if momentum == "none" else rule
 
 
 def begin(plan: Plan, statistics: Given | None = None) -> State:
@@ -165,13 +141,7 @@ def begin(plan: Plan, statistics: Given | None = None) -> State:
     shape = plan.grid.running.stats_shape
     first = Given(np.zeros(shape), np.ones(shape)) if statistics is None else statistics
     _require_finite(plan, "running", first)
-    return State(plan.norm.name, first, *_find_eps(plan), columns=_find_columns(plan))
-
-
-def _find_columns(plan: Plan) -> tuple[str, ...] | None:
-    """Return the names of the channels if they are the columns of a table; otherwise None."""
-    running = plan.grid.running
-    return running.columns if running.kept == (len(running.shape) - 1,) and running.split is None else None
+    return State(plan.norm.name, first, *_find_eps(plan), columns=plan.grid.running.group_columns)
 
 
 def _find_eps(plan: Plan) -> tuple[float, str]:
@@ -207,8 +177,7 @@ def update(state: State, result: Result, rule: RunningRule) -> Update:
     if state.batches >= MOST_BATCHES:
         raise DataError(f"{state.batches} batches have been counted, and one more cannot be")
     kept = state.statistics
-    what = f"{plan.norm.name} of {plan.grid.shape}"
-    state.require_shape(plan.grid.running.stats_shape, "the running mean", what, plan.advise_layout)
+    state.require_channels(plan, "the running mean")
     _require_finite(plan, "running", kept)
     with np.errstate(all="ignore"):
         batch = measure_batch(result, rule.ddof)
@@ -216,7 +185,7 @@ def update(state: State, result: Result, rule: RunningRule) -> Update:
     with np.errstate(all="ignore"):
         totals = None if rule.momentum is not None else _add_to_totals(state, batch)
         averaged = _mix(rule, kept, batch) if totals is None else _divide(totals, state.batches + 1, batch)
-    columns = state.columns or _find_columns(plan)
+    columns = state.columns or plan.grid.running.group_columns
     after = State(state.norm, averaged, *_find_eps(plan), state.batches + 1, columns, totals)
     return Update(state, after, batch, _weigh(rule, state.batches))
 

@@ -335,7 +335,7 @@ def test_ids_are_not_changed():
 IDS = {
     "dx": "axes centred constants count ddof divided divisor-missing divisor-twice eps eps-mode factor gamma-inner "
     "gamma-late gamma-missing gamma-one-added gamma-one-missing gamma-pull gamma-twice gate-activation gate-early "
-    "gate-late gate-missing gate-order groups mean-added mean-missing mean-twice means-added means-axes means-count means-freedom means-given "
+    "gate-late gate-missing gate-order groups mean-added mean-left mean-missing mean-twice means-added means-axes means-count means-freedom means-given "
     "means-summed norm-skipped overflow padded padded-mean padded-variance pull-added pull-freedom pull-missing pull-summed pull-twice pull-x pull-y residual shard sign sums-axes "
     "trained uncentred values zero",
     "dgamma": "axes centred count ddof eps eps-mode exchanged factor gamma gate-activation gate-missing gate-order groups mean overflow padded padded-mean "

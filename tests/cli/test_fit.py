@@ -79,7 +79,7 @@ def test_emitted_code_normalizes_alike(data, normcli):
 @pytest.mark.parametrize(
     "norm",
     [
-        *("zscore", "minmax", "minmax --range -1,1", "maxabs", "midrange"),
+        *("zscore", "bn --eps 0.5", "minmax", "minmax --range -1,1", "maxabs", "midrange"),
         *("robust", "robust --quantiles 10,90", "robust --no-mean", "robust --no-scale", "zscore --no-mean"),
     ],
 )

@@ -146,6 +146,7 @@ def tables(here):
             "zscore -i dup.csv --by x --exclude g -o -",
             "dup.csv has 2 columns called 'x': rename them, or group rows by the number of one: 0, 1",
         ),
+        ("zscore -i dup.csv:x", "dup.csv has 2 columns called 'x': rename them, or give the number of one: 0, 1"),
         ("generate --shape 2,3 -f npy -o z.csv", "--format is of standard output: -o -; a file's name says its format"),
         ("ln -i x.npy --follow-links", "--follow-links is of Zarr stores and HDF5 files; none is read"),
         ("ln --data [[1,2]] --fill-missing", "--fill-missing is of Zarr stores and HDF5 files; none is read"),

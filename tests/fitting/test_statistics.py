@@ -6,6 +6,7 @@ import numpy as np
 
 from normcli.fitting.fit import Policy
 from normcli.fitting.statistics import warn, warn_of_nan
+from normcli.norms.request import Request
 from tests.fitting.test_fit import fit_arrays
 
 COLUMNS = np.array([[1.0, 7.0, np.nan, np.inf], [2.0, 7.0, 3.0, 4.0], [2.0, 7.0, 5.0, 4.0]])
@@ -37,3 +38,5 @@ def test_groups_without_values_and_those_that_nan_spreads_to_are_named():
     assert spread[0].startswith("c=0, c=2: the statistics are NaN")
     assert warn_of_nan(fit_arrays([missing], policy=Policy("omit"))) == ()
     assert warn_of_nan(fit_arrays([COLUMNS[:, :2]])) == ()
+    few = warn_of_nan(fit_arrays([COLUMNS[:2, :2]], Request("zscore", ddof=2)))
+    assert few == ("c=0, c=1: at most 2 values against ddof 2, so all that they are used on is NaN",)

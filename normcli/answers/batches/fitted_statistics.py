@@ -13,7 +13,8 @@ from normcli.documents.document import Line, describe_members, describe_value, f
 from normcli.documents.number_format import format_shape
 from normcli.documents.plan_header import build_header, describe_column, describe_plan, list_groups
 from normcli.errors import UsageError
-from normcli.fitting.statistics import warn
+from normcli.fitting.statistics import find_moments, warn
+from normcli.numerics.statistics.solution import solve
 from normcli.printable import format_count, make_printable
 from normcli.tensors.formats.json_lists import to_lists
 
@@ -180,8 +181,7 @@ def _emit_sklearn(answer: StatisticsAnswer) -> str:
     scaler, held, *steps = _SCALERS[spread]
     left_out = dict(zip(steps, (request.no_mean, request.no_scale), strict=True))
     options = [f"{name}=False" for name, is_left_out in left_out.items() if is_left_out]
-    divisor = next(fields[name] for name in (spread, "q_range", "iqr") if name in fields)
-    scale = np.where(divisor == 0.0, 1.0, divisor)
+    scale = solve(answer.plan, find_moments(answer.plan, answer.stats)).divisor.hi.reshape(-1)
     attributes: dict[str, NDArray[Any]] = {name: fields[statistic] for name, statistic in held.items()}
     attributes["scale_"] = scale
     if request.no_mean:

@@ -29,6 +29,10 @@ UNNAMED = "its columns have no names: they are taken to be {}"
 """The note on a table or an array without column names, where names are wanted."""
 
 
+_TAKING_ALL = ("--columns", "--exclude")
+"""The options for which a name means all columns of the name; `FILE:COLUMN` means a single one."""
+
+
 def choose_columns(rows: Rows, options: TableOptions) -> tuple[tuple[int, ...], str | None]:
     """Return the indices of the columns that make up the tensor, and a note, or None.
 
@@ -105,13 +109,17 @@ def find_grouping(rows: Rows, text: str) -> tuple[int, ...]:
             )
         if found.count(place) > 1 or wanted.count(name) > 1:
             raise UsageError(f"--by names the column {shorten(name)!r} of {rows.name} twice")
-        equal = [str(number) for number, other in enumerate(names) if other == name]
+        equal = [number for number, other in enumerate(names) if other == name]
         if len(equal) > 1:
-            raise UsageError(
-                f"{rows.name} has {len(equal)} columns called {shorten(name)!r}: rename them, or group rows by "
-                f"the number of one: {', '.join(equal)}"
-            )
+            raise UsageError(_format_equal(rows, name, "group rows by", equal))
     return tuple(place for place in found if place is not None)
+
+
+def _format_equal(rows: Rows, name: str, remedy: str, places: Sequence[int]) -> str:
+    """Return the message on columns with one name; the remedy is a verb before the numbers of the columns."""
+    numbers = ", ".join(map(str, places))
+    called = f"{rows.name} has {len(places)} columns called {shorten(name)!r}"
+    return f"{called}: rename them, or {remedy} the number of one: {numbers}"
 
 
 def match_columns(
@@ -152,7 +160,8 @@ def match_columns(
         import shlex  # on use: a small calculation imports this file
 
         listed = shlex.quote(join_names(tuple(dict.fromkeys(wanted))))
-        taking = f"--columns {listed}" if columns_source == "--columns" else f"{rows.name}:{listed}"
+        is_by_option = columns_source == "--columns" or len({*wanted}) < len(wanted)
+        taking = f"--columns {listed}" if is_by_option else f"{rows.name}:{listed}"
         raise DataError(f"{error}; {taking} takes those alone") from error
     return tuple(chosen[place] for place in places), None
 
@@ -160,13 +169,16 @@ def match_columns(
 def _find_places(rows: Rows, text: str, option: str) -> tuple[int, ...]:
     """Return the indices of the columns that an option's text names, without repetition, in the text's order.
 
-    Raises `UsageError` if a column does not exist, or none is named.
+    Raises `UsageError` if a column does not exist, none is named, or several have a name and the option is none
+    of `_TAKING_ALL`.
     """
     found: dict[int, None] = {}
     for part in split_names(text, option):
         named = [place for place, name in enumerate(rows.names or ()) if name == part.strip()]
         numbered = re.fullmatch(_PLACES, part.strip())
         if named:
+            if len(named) > 1 and option not in _TAKING_ALL:
+                raise UsageError(_format_equal(rows, part.strip(), "give", named))
             found.update(dict.fromkeys(named))
             continue
         if numbered is None:
