@@ -21,12 +21,14 @@ from _pytest.doctest import DoctestModule
 
 from normcli.cli.run import run
 from normcli.compiled import COMPILED, NUMPY, VARIABLE, find_kernel
+from normcli.documents.document import View
 from normcli.engine.inputs import NO_INPUTS, Inputs
 from normcli.errors import NormError
 from normcli.language import choose_language
 from normcli.norms.plan import Plan, make_plan
 from normcli.results.arguments import Problem
 from normcli.tensors.tensor import Tensor
+from normcli.writers import write
 from tests.marks import EVERY_CASE, sample
 from tests.served import serve
 
@@ -161,6 +163,21 @@ def save(folder: Path | str = ".", /, **tensors: Any) -> None:
     """Write tensors to files of a folder, each to the `.npy` of its name."""
     for name, values in tensors.items():
         np.save(Path(folder) / f"{name}.npy", values)
+
+
+def render(document: Any, view: View | None = None, format_name: str = "table") -> str:
+    """Return a document as text."""
+    text = io.StringIO()
+    write(document, format_name, text, view or View())
+    return text.getvalue()
+
+
+def hold_snapshot(name: str, text: str) -> None:
+    """Assert that a text is the one that is kept in a file; with NORMCLI_UPDATE_SNAPSHOTS=1 keep this one."""
+    path = DATA / "snapshots" / name
+    if os.environ.get("NORMCLI_UPDATE_SNAPSHOTS"):
+        path.write_text(text)
+    assert text == path.read_text()
 
 
 def is_writing(process: subprocess.Popen[bytes], folder) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from tests.marks import costly, sampled, slowly
+from tests.marks import sampled, slowly
 from tests.reference.limits import ELEMENT, STATISTIC
 from tests.reference.measuring import measure_result
 from tests.strategies import GROUPED, SCALERS
@@ -162,18 +162,6 @@ def test_no_overflow_or_underflow_that_the_exact_result_does_not_have(name, scal
         worst, _ = measure_result(result)
         assert worst <= ELEMENT, scale
         assert np.isfinite(result.normalized).all(), scale
-
-
-@pytest.mark.slow
-@costly
-@pytest.mark.usefixtures("few_records")
-@pytest.mark.parametrize("dtype", ["float64", *slowly(["float32"])])
-@pytest.mark.parametrize("kind", ["drifting", *slowly(["normal", "mean 1e3", "mean 1e6", "cancelling"])])
-def test_a_group_whose_leaves_are_folded(dtype, kind):
-    x = make("normal" if kind == "drifting" else kind, 1, 20_000)
-    if kind == "drifting":  # some leaves lie far from zero, beside their own spread, and some do not
-        x += np.linspace(0.0, 1e6, 20_000) ** 2
-    check(normalize(x.astype(dtype), "ln"))
 
 
 @pytest.mark.parametrize("value", [0.1, 1e-300, 1e15 / 3, -7.7e300])

@@ -250,19 +250,6 @@ def test_named_tuples_are_those_that_are_quickly_imported():
     assert of_typing == {"normcli.tuples"}
 
 
-@pytest.mark.parametrize(
-    "module",
-    [
-        *(f"norms.{name}" for name in ("table", "options", "conventions", "request", "layout")),
-        *("dtypes", "errors", "version", "tensors.random.recipe"),
-    ],
-)
-def test_tables_of_data_import_no_numpy(module):
-    assert "numpy" not in {
-        name.split(".")[0] for name in imports(MODULES[f"normcli.{module}"], typing_too=False)
-    }
-
-
 @pytest.mark.slow
 def test_no_norm_is_called_by_name_outside_the_table_and_the_plan():
     others = [module for module in MODULES if room(module) != "norms"]

@@ -15,13 +15,9 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.engine.run import run
 from normcli.engine.tiling.files import lies_in_file
-from normcli.engine.walk import Effort
-from normcli.norms.plan import make_plan
-from normcli.norms.request import Request
 from tests.conftest import is_writing
-from tests.engine.test_engine import SHAPES, bits
+from tests.engine.test_engine import bits
 from tests.marks import costly, sampled, slowly
 from tests.served import serve
 
@@ -31,25 +27,6 @@ COMMAND = [sys.executable, "-m", "normcli"]
 @pytest.fixture
 def always_mapped(monkeypatch):
     monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 1)
-
-
-@sampled
-@pytest.mark.parametrize(("shape", "axes"), SHAPES, ids=str)
-@pytest.mark.parametrize("dtype", ["float32", *slowly([">f8", "int16"])])
-@pytest.mark.parametrize("block", [1 << 20, 1000])
-def test_from_file_to_file_as_in_memory(shape, axes, dtype, block, tmp_path):
-    x = (np.random.default_rng(2).normal(size=shape) * 100).astype(dtype)
-    plan = make_plan(Request("ln", axes=axes), shape, np.dtype("f8"))
-    plain, statistics = run(plan, x)
-    np.save(tmp_path / "x.npy", x)
-    source = np.load(tmp_path / "x.npy", mmap_mode="r")
-    target = np.lib.format.open_memmap(tmp_path / "y.npy", "w+", plain.dtype, shape)
-    assert lies_in_file(source)
-    assert lies_in_file(target)
-    _, told = run(plan, source, out=target, effort=Effort(threads=2, block=block, whole=500))
-    assert bits(np.load(tmp_path / "y.npy")) == bits(plain)
-    for name, values in statistics.items():
-        assert bits(told[name]) == bits(values)
 
 
 def test_what_is_no_whole_file_is_read_as_memory(tmp_path):
@@ -228,15 +205,18 @@ def measure_peak_of_code(lines: str, stdin=None, stdout=-1) -> int:
 @pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux' /proc")
 @pytest.mark.parametrize(
-    "line",
+    ("line", "most"),
     [
-        *("bn -o y.npy", "in -o y.npy", "minmax --keep C -o y.npy", "maxabs --keep C -o y.npy"),
-        *("bn --print var", "bn --show stats"),
+        *((line, 75) for line in ("bn -o y.npy", "in -o y.npy", "minmax --keep C -o y.npy", "bn --print var")),
+        *(
+            ("maxabs --keep C -o y.npy", 75),
+            ("midrange --keep C -o y.npy", 90),
+            ("robust --keep C -o y.npy", 120),
+        ),
     ],
 )
-def test_memory_stays_far_below_the_size_of_the_file(line, big, here):
-    """What sorts, as robust does, is held to the same in `test_scalers.py`."""
-    assert measure_peak(*line.split(), "-i", big) < 75
+def test_memory_stays_far_below_the_size_of_the_file(line, most, big, here):
+    assert measure_peak(*line.split(), "-i", big) < most
 
 
 @pytest.mark.slow

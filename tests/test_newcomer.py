@@ -17,19 +17,15 @@ X = "--data '[[1,2],[3,5]]'"
 SAID = [
     ("bn --shape 4,3,8", "layout NCL; --layout NLC for tokens"),
     ("ln --shape 2,3,4,4", "W alone is reduced; --axes CHW for images"),
-    (f"bn {X} --gamma 2", "y, after gamma"),
     (f"bn {X} --gamma 2 --show xhat", "x̂"),
     (f"ln {X} --digits 3 --show y", " -1.00  1.00"),
     (f"bn {X} --eval --running-mean 0 --running-var 1", "reduces nothing"),
     ("bn --shape 1,1,1 --show stats", "1 group × 1"),
     ("bn --data 1,2,3", "(3,)"),
-    ("generate --shape 2,3 -o -", "[[6, 3, 7], [4, 6, 9]]"),
     (f"compare bn ln {X} --gamma 2 --mask '[[1,1],[1,1]]'", "before gamma"),
     (f"draw bn {X} --eval --running-mean 0 --running-var 4", "running var"),
     (f"robust {X} --quantiles 10,90", "q_high − q_low"),
-    (f"zscore {X} --no-mean", "x / √var"),
     (f"robust {X} --no-scale", "x − median"),
-    (f"draw bn {X} --plot histogram", "m: mean"),
     (f"draw bn {X}", "(x − mean) / √(var + eps)"),
 ]
 

@@ -90,12 +90,10 @@ def test_rounding_is_that_of_the_formats(dtype):
     ("value", "exact", "dtype", "error"),
     [
         (1.0, Fraction(1) + Fraction(1, 2**53), "float64", 0.5),
-        (1.0, Fraction(1) - Fraction(1, 2**54), "float64", 0.5),
         (2.0, Fraction(1), "float32", 2.0**23),
         (0.0, Fraction(1, 2**1075), "float64", 0.5),
         (5e-324, Fraction(0), "float64", 1.0),
         (math.inf, Fraction(2) ** 1024, "float64", 0.0),
-        (math.inf, Fraction(10) ** 1000, "float64", 0.0),
         (math.inf, Fraction(2) ** 1024 - Fraction(2) ** 970, "float64", 0.5),
         (-math.inf, Fraction(10) ** 1000, "float64", 2.0**53 * 5),
         (65504.0, Fraction(65520), "float16", 0.5),

@@ -1,8 +1,6 @@
-"""Scaling by range, largest value and quartiles: zeros, long columns, and steps that are left out."""
+"""Scaling by range, largest value and quartiles: zeros of either sign, and steps that are left out."""
 
 from __future__ import annotations
-
-import os
 
 import numpy as np
 import pytest
@@ -10,7 +8,6 @@ import pytest
 from normcli import backward, normalize
 from normcli.errors import UsageError
 from tests.strategies import SCALERS
-from tests.test_large_files import measure_peak
 
 
 @pytest.mark.parametrize("norm", SCALERS)
@@ -18,22 +15,6 @@ def test_zeros_of_either_sign_have_one_order(norm):
     for x in ([0.0, -0.0, 1.0], [-0.0, 0.0, 1.0]):
         for values in normalize(x, norm).statistics.values():
             assert not np.signbit(values).any()
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux' /proc")
-@pytest.mark.parametrize(("norm", "most"), [("robust", 120), ("midrange", 90)])  # by order, and by extremes
-def test_a_table_of_long_columns_takes_no_more_memory_than_its_tiles(norm, most, tmp_path):
-    x = np.lib.format.open_memmap(tmp_path / "x.npy", "w+", "f4", (1 << 20, 12))
-    rng = np.random.default_rng(1)
-    values = rng.normal(3, 2, (1 << 16, 12))
-    for number, part in enumerate(np.array_split(x, 16)):
-        part[...] = values + number / 7
-    x.flush()
-    arguments = [norm, "-i", tmp_path / "x.npy", "-o", tmp_path / "y.npy", "--show", "stats"]
-    assert measure_peak(*arguments) < most  # with the file, of 48 MiB, it would be more
-    y, column = np.load(tmp_path / "y.npy", mmap_mode="r"), np.array(x[:, 5])
-    np.testing.assert_array_equal(y[:, 5], normalize(column, norm).normalized)
 
 
 def test_a_column_of_one_value_is_divided_by_1_and_nothing_else():

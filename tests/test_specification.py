@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.engine.walk import Effort
-from normcli.results.calculate import calculate
 from tests.marks import slowly
 from tests.reference.limits import ELEMENT, STATISTIC
 from tests.reference.measuring import measure_result
@@ -112,14 +110,3 @@ def test_a_float64_beta_that_cancels_in_float32(seed):
     gamma = rng.standard_normal(130)
     plain = normalize(x, "ln", dtype="float64", gamma=gamma).normalized
     check(normalize(x, "ln", gamma=gamma, beta=-plain[seed % 2]))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("value", "count"), [(1e200, 4000), (3.0, 9001)])
-def test_two_passes_are_as_exact_as_one(value, count):
-    x = np.random.default_rng(0).standard_normal((1, count))
-    x[:, 5], x[:, 700] = value, -value
-    one = normalize(x, "ln")
-    two = calculate(one.plan, x, effort=Effort(threads=1, block=256, whole=1))
-    np.testing.assert_array_equal(two.normalized, one.normalized)
-    check(two)

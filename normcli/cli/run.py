@@ -15,7 +15,7 @@ from normcli.cli.languages import find_language
 from normcli.cli.main import commands
 from normcli.errors import ExitCode, NormError
 from normcli.language import choose_language, translate
-from normcli.printable import make_printable
+from normcli.printable import format_count, make_printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,6 +42,7 @@ def run(arguments: Sequence[str]) -> int:
     if sys.stdout is None:
         return _report("standard output is closed", ExitCode.BAD_DATA)
     _Interrupts.catch()
+    _take_written()  # by an earlier run in this process
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is not signal.SIG_IGN:  # as nohup leaves SIGHUP
@@ -72,7 +73,7 @@ def run(arguments: Sequence[str]) -> int:
     except SystemExit as stop:  # SIGTERM or SIGHUP, on its way up through every `finally`
         return int(stop.code or 0)
     except (click.Abort, KeyboardInterrupt):
-        return _report("interrupted", ExitCode.INTERRUPTED)
+        return _report(_INTERRUPTED, ExitCode.INTERRUPTED)
     except click.ClickException as error:
         return _report(_shorten(error), ExitCode.WRONG_USAGE)
     except NormError as error:
@@ -89,7 +90,7 @@ def run(arguments: Sequence[str]) -> int:
             raise
         message = f"a fault of normcli's own, {type(error).__name__}: {error}"
         return _report(f"{message} (NORMCLI_DEBUG=1 shows where)", ExitCode.OWN_FAULT)
-    return _report("interrupted", ExitCode.INTERRUPTED) if _Interrupts.seen else ExitCode.DONE
+    return _report(_INTERRUPTED, ExitCode.INTERRUPTED) if _Interrupts.seen else ExitCode.DONE
 
 
 def _write_notes(context: click.Context) -> None:
@@ -128,9 +129,28 @@ class _Interrupts:
             cls._hook(error)
 
 
+_INTERRUPTED = "interrupted"
+
+
+def _tell_written() -> str:
+    """Return words on the files that were replaced before a Ctrl-C, of which one is named; "" without any."""
+    written = _take_written()
+    if len(written) > 1:
+        return f"; {written[0]} and {format_count(len(written) - 1, 'more file')} are already written"
+    return f"; {written[0]} is already written" if written else ""
+
+
+def _take_written() -> list[str]:
+    """Return the files that were written since the last call, without importing what writes them."""
+    writing = sys.modules.get("normcli.tensors.written_whole")
+    return [] if writing is None else writing.take_written()
+
+
 def _report(message: str, code: int) -> int:
     if _Interrupts.seen:  # whatever became of it
-        message, code = "interrupted", ExitCode.INTERRUPTED
+        message, code = _INTERRUPTED, ExitCode.INTERRUPTED
+    if code == ExitCode.INTERRUPTED:
+        message += _tell_written()
     with contextlib.suppress(OSError):
         sys.stderr.write(f"normcli: {make_printable(translate(' '.join(message.split())))}\n")
     return code

@@ -29,6 +29,17 @@ _NEW_FILE = 0o666
 """The permissions of a new file, before the umask."""
 
 
+_written: list[str] = []
+"""The paths of the files that have replaced others, until `take_written` returns them."""
+
+
+def take_written() -> list[str]:
+    """Return the paths of the files that this process has written since the last call."""
+    written = [*_written]
+    _written.clear()
+    return written
+
+
 def require_writable(path: str, option: str) -> None:
     """Raise `UsageError` or, without permission, `DataError` unless a file can be written at `path`.
 
@@ -144,8 +155,12 @@ def open_whole(
             def place() -> None:
                 if os.name == "nt":  # Windows renames no open file
                     stream.close()
-                with _explain(path):
-                    draft.replace(target)
+                try:
+                    with _explain(path):
+                        draft.replace(target)
+                finally:  # Ctrl-C may come right behind it
+                    if not os.path.lexists(draft):
+                        _written.append(path)
                 if folder is not None:
                     with contextlib.suppress(OSError):  # not every file system syncs folders
                         os.fsync(folder)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import os
 import re
 
 import pytest
@@ -15,46 +13,36 @@ from normcli.documents.palette import PALETTE
 from normcli.pictures import Options
 from normcli.tensors.random.generate import generate
 from normcli.tensors.random.recipe import Recipe
-from normcli.writers import write
-from tests.conftest import DATA
-
-SNAPSHOTS = DATA / "snapshots"
+from tests.conftest import hold_snapshot, render
 
 
-def render(norm, shape, view=None, options=None, **settings) -> str:
+def tell(norm, shape, view=None, options=None, **settings) -> str:
     tensor = generate(Recipe(shape))
-    stream = io.StringIO()
-    result = normalize(tensor.values, norm, **settings)
-    write(Drawing(result, tensor, options or Options()), "table", stream, view or View())
-    return stream.getvalue()
+    return render(Drawing(normalize(tensor.values, norm, **settings), tensor, options or Options()), view)
 
 
 CASES = {
-    "draw-gn-80": lambda: render("gn", (2, 4, 3, 3), View(width=80), groups=2),
-    "draw-gn-none-pipe": lambda: render("gn", (2, 4, 3, 3), options=Options(values="none"), groups=2),
-    "draw-ln-normalized-80": lambda: render("ln", (2, 3, 4), View(width=80), Options(values="y"), layout="NLC"),
-    "draw-bn-large-80": lambda: render("bn", (8, 64, 32, 32), View(width=80), Options(values="none")),
-    "draw-ln-histogram-120": lambda: render("ln", (2, 64), View(width=120), Options(plot="histogram")),
-    "draw-ln-histogram-80": lambda: render("ln", (20, 4), View(width=80), Options(plot="histogram")),
-    "draw-gn-y-pipe": lambda: render("gn", (2, 4, 3), options=Options(values="y"), groups=2),
-    "draw-lrn-y-pipe": lambda: render("lrn", (2, 4, 3), options=Options(values="y")),
-    "draw-lrn-pipe": lambda: render("lrn", (1, 7, 2, 2), options=Options(values="none")),
+    "draw-gn-80": lambda: tell("gn", (2, 4, 3, 3), View(width=80), groups=2),
+    "draw-gn-none-pipe": lambda: tell("gn", (2, 4, 3, 3), options=Options(values="none"), groups=2),
+    "draw-ln-normalized-80": lambda: tell("ln", (2, 3, 4), View(width=80), Options(values="y"), layout="NLC"),
+    "draw-bn-large-80": lambda: tell("bn", (8, 64, 32, 32), View(width=80), Options(values="none")),
+    "draw-ln-histogram-120": lambda: tell("ln", (2, 64), View(width=120), Options(plot="histogram")),
+    "draw-ln-histogram-80": lambda: tell("ln", (20, 4), View(width=80), Options(plot="histogram")),
+    "draw-gn-y-pipe": lambda: tell("gn", (2, 4, 3), options=Options(values="y"), groups=2),
+    "draw-lrn-y-pipe": lambda: tell("lrn", (2, 4, 3), options=Options(values="y")),
+    "draw-lrn-pipe": lambda: tell("lrn", (1, 7, 2, 2), options=Options(values="none")),
 }
 
 
 @pytest.mark.all_quick
 @pytest.mark.parametrize("name", CASES)
 def test_drawings_look_as_they_did(name):
-    text = CASES[name]()
-    path = SNAPSHOTS / f"{name}.txt"
-    if os.environ.get("NORMCLI_UPDATE_SNAPSHOTS"):
-        path.write_text(text)
-    assert text == path.read_text()
+    hold_snapshot(f"{name}.txt", CASES[name]())
 
 
 @pytest.mark.usefixtures("truecolor")
 def test_without_values_each_cell_is_a_block_of_its_groups_colour():
-    text = render("bn", (1, 2, 1, 2), View(width=80, colour=True), Options(values="none"))
+    text = tell("bn", (1, 2, 1, 2), View(width=80, colour=True), Options(values="none"))
     matrices, legend = text.split("group ", 1)
     for group in range(2):
         red, green, blue = (int(PALETTE[group % len(PALETTE)][0][i : i + 2], 16) for i in (1, 3, 5))
@@ -65,14 +53,14 @@ def test_without_values_each_cell_is_a_block_of_its_groups_colour():
 @pytest.mark.parametrize("norm", ["bn", "lrn"])
 @pytest.mark.parametrize("values", ["input", "none"])
 def test_where_colours_tell_no_numbers_do(norm, values):
-    text = re.sub(r"\x1b\[[\d;]*m", "", render(norm, (2, 4, 3), View(colour=True), Options(values=values)))
+    text = re.sub(r"\x1b\[[\d;]*m", "", tell(norm, (2, 4, 3), View(colour=True), Options(values=values)))
     assert "0: " not in text
     assert len(re.findall("(groups|window)  rows", text)) == (values == "none")
 
 
 @pytest.mark.parametrize("values", ["input", "none"])
 def test_numbers_of_many_digits_are_no_wider_than_the_terminal(values):
-    text = render("bn", (2, 300), View(width=80), Options(values=values))
+    text = tell("bn", (2, 300), View(width=80), Options(values=values))
     assert max(map(len, text.splitlines())) <= 80
     assert " 0   1   2 " in text
     assert "299\n" in text

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-
 import numpy as np
 import pytest
 
@@ -14,7 +12,7 @@ from normcli.identifying.identify import identify
 from normcli.identifying.question import Question
 from normcli.identifying.words.phrasing import diagnose
 from normcli.tensors.tensor import Tensor
-from normcli.writers import write
+from tests.conftest import render
 from tests.marks import costly
 
 X = np.random.default_rng(5).normal(1.0, 2.0, (4, 6, 5, 5)).astype("f4")
@@ -24,12 +22,6 @@ SCREEN = 24
 def answer(y):
     found = identify(Question(X, y, layout="NCHW"))
     return IdentificationAnswer(found, diagnose(found), Tensor(X, "x.npy"), Tensor(y, "y.npy"), "nchw")
-
-
-def render(document, view):
-    text = io.StringIO()
-    write(document, "table", text, view)
-    return text.getvalue().splitlines()
 
 
 @costly
@@ -42,7 +34,7 @@ def render(document, view):
 )
 def test_a_screen_holds_the_table_and_the_verdict_below_it(y, hidden):
     document = answer(y)
-    lines, every = render(document, View(width=80)), render(document, View())
+    lines, every = (render(document, view).splitlines() for view in (View(width=80), View()))
     start, first = (
         next(i for i, line in enumerate(each) if line[:1] in "✓✗" and line) for each in (lines, every)
     )
@@ -50,7 +42,7 @@ def test_a_screen_holds_the_table_and_the_verdict_below_it(y, hidden):
     assert max(map(len, lines)) <= 80
     assert len(lines) < SCREEN + 5  # the table's end at least
     assert any(hidden in line for line in lines)
-    assert not any(hidden in line for line in render(document, View(width=80, full=True)))
+    assert not any(hidden in line for line in render(document, View(width=80, full=True)).splitlines())
 
 
 @pytest.mark.slow

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import os
-
 import numpy as np
 import pytest
 
@@ -20,10 +17,8 @@ from normcli.teach.side_by_side import compare
 from normcli.tensors.random.generate import generate
 from normcli.tensors.random.recipe import Recipe
 from normcli.tensors.tensor import Tensor
-from normcli.writers import write
-from tests.conftest import DATA, plan_request, pose
+from tests.conftest import hold_snapshot, plan_request, pose, render
 
-SNAPSHOTS = DATA / "snapshots"
 FOUR = {"bn": Request("bn"), "ln": Request("ln"), "in": Request("in"), "gn:groups=2": Request("gn", groups=2)}
 EQUAL = {
     "ln:axes=CHW": Request("ln", axes="CHW"),
@@ -55,12 +50,6 @@ def restored(norm, shape, **options):
     )
 
 
-def render(document, view=None, format_name="table"):
-    stream = io.StringIO()
-    write(document, format_name, stream, view or View())
-    return stream.getvalue()
-
-
 CASES = {
     "compare-words-80": lambda: (words(), View(width=80)),
     "compare-words-pipe": lambda: (words(), View()),
@@ -79,11 +68,7 @@ CASES = {
 @pytest.mark.all_quick
 @pytest.mark.parametrize("name", CASES)
 def test_snapshot(name):
-    text = render(*CASES[name]())
-    path = SNAPSHOTS / f"{name}.txt"
-    if os.environ.get("NORMCLI_UPDATE_SNAPSHOTS"):
-        path.write_text(text)
-    assert text == path.read_text()
+    hold_snapshot(f"{name}.txt", render(*CASES[name]()))
 
 
 @pytest.mark.parametrize("width", [30, 44, 60, 100])
@@ -92,19 +77,6 @@ def test_other_terminals_are_not_overrun_by_the_facts(width):
     text = render(compared({"bn": Request("bn"), "ln": Request("ln")}, (2, 3)), view)
     assert max(map(len, text.splitlines()[2:])) <= width
     assert "Transformers" in text
-
-
-@pytest.mark.parametrize(
-    ("part", "mark"),
-    [("facts", "typical use"), ("equalities", "no two of these"), ("y", "-1.3416"), ("groups", "groups of ln")],
-)
-def test_the_parts_that_are_asked_for_are_shown(part, mark):
-    shown = {other for other in ("facts", "equalities", "y", "groups") if mark in show(other)}
-    assert shown == {part}
-
-
-def show(part):
-    return render(words(), View(show=frozenset((part,))))
 
 
 class OfOneTable:

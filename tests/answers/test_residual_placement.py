@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import pytest
 
 from normcli import normalize
-from tests.conftest import DATA, require_refusal
+from tests.conftest import hold_snapshot, require_refusal
 
 X, R = [[1.0, 2.0, 3.0, 5.0], [0.5, 0.0, 2.0, 1.0]], [[3.0, 1.0, 4.0, 1.0], [5.0, 9.0, 2.0, 6.0]]
 ASKED = ("compare", "ln", "--data", str(X), "--residual", str(R))
@@ -27,11 +25,7 @@ def test_the_norm_works_on_the_sum_behind_the_addition_and_on_the_residual_befor
 
 
 def test_both_stand_side_by_side(normcli):
-    told = normcli(*ASKED, "--full").out
-    path = DATA / "snapshots" / "compare-residual.txt"
-    if os.environ.get("NORMCLI_UPDATE_SNAPSHOTS"):
-        path.write_text(told)
-    assert told == path.read_text()
+    hold_snapshot("compare-residual.txt", normcli(*ASKED, "--full").out)
 
 
 @pytest.mark.parametrize("name", ["a.svg", "a.html"])

@@ -116,16 +116,6 @@ def test_a_layout_that_is_shared_is_not_said_again(normcli):
     assert not [name for name in names if "layout=NLC" in name]
 
 
-def test_the_affine_seed_draws_for_each_norm_of_its_shape(normcli):
-    line = "compare bn ln:axes=CHW wn lp --affine-seed 3 --shape 2,3,4,4 -fjson"
-    columns = normcli(*line.split()).json["columns"]
-    assert [np.shape(c["gamma"]) for c in columns] == [(3,), (3, 4, 4), (2,), ()]
-    assert [c["beta"] is None for c in columns] == [False, False, True, True]
-    alone = normcli("bn", "--affine-seed", 3, "--shape", "2,3,4,4", "-fjson").json
-    assert columns[0]["gamma"] == alone["gamma"]
-    assert columns[0]["normalized"] == alone["normalized"]
-
-
 def test_json_has_all_that_a_norms_own_has(normcli):
     answer = normcli(*FOUR, "-f", "json").json
     assert list(answer) == ["schema", "input", "columns", "equalities"]

@@ -151,14 +151,6 @@ def test_a_seed_draws_beta_where_something_is_subtracted(norm, drawn, normcli):
     assert {name for name in ("gamma", "beta") if told[name] is not None} == drawn
 
 
-def test_what_nan_makes_nan_is_told_with_the_option_that_leaves_it_out(normcli, tmp_path):
-    (tmp_path / "x.csv").write_text("a,b\n1,2\n,3\n4,5\n")
-    told = "group c=0 a holds NaN: its statistics and values are NaN; --nan omit leaves such values out\n"
-    for verb in ((), ("draw",)):
-        assert told in normcli(*verb, "zscore", "-i", tmp_path / "x.csv").err
-    assert normcli("zscore", "-i", tmp_path / "x.csv", "--nan", "omit").err == ""
-
-
 def test_the_tensor_and_the_statistics_are_both_on_the_disk_before_either_takes_its_place(
     normcli, here, monkeypatch
 ):

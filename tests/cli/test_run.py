@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -77,6 +78,22 @@ def test_an_interrupt_is_one_whatever_python_makes_of_it(invoke, normcli, monkey
     monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
     ran = normcli("norms")
     assert (ran.code, ran.out, ran.err) == (130, "", "normcli: interrupted\n")
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_an_interrupt_behind_a_replaced_file_says_so(normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.csv").write_text("1,2\n3,4\n")
+    replace = Path.replace
+
+    def replace_and_interrupt(draft, target):
+        replace(draft, target)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(Path, "replace", replace_and_interrupt)
+    ran = normcli("ln", "-i", "x.csv", "-o", "x.csv")
+    assert (ran.code, ran.out, ran.err) == (130, "", "normcli: interrupted; x.csv is already written\n")
+    assert (tmp_path / "x.csv").read_text() != "1,2\n3,4\n"
 
 
 @pytest.mark.parametrize(

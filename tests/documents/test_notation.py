@@ -40,18 +40,14 @@ def spell(expression, value=1.0, digits=None, full=False):
 @pytest.mark.parametrize(
     ("expression", "text", "latex", "code"),
     [
-        pytest.param(Sum((MINUS, MINUS)), "-3 + (-3)", "-3 + (-3)", "-3 + (-3)", id="negative"),
         pytest.param(Difference(ONE, MINUS), "1 − (-3)", "1 - (-3)", "1 - (-3)", id="less a negative"),
         pytest.param(Sum((ONE, Difference(ONE, TWO))), "1 + 1 − 2", "1 + 1 - 2", "1 + 1 - 2", id="plus a difference"),
-        pytest.param(Quotient(Sum((ONE, TWO)), Difference(TWO, ONE)), "(1 + 2) / (2 − 1)", r"\frac{1 + 2}{2 - 1}", "(1 + 2) / (2 - 1)", id="quotient"),
         pytest.param(Quotient(ONE, Product(TWO, TWO)), "1 / (2 · 2)", r"\frac{1}{2 \cdot 2}", "1 / (2 * 2)", id="over a product"),
-        pytest.param(Power(MINUS, TWO), "(-3)²", "(-3)^{2}", "(-3) ** 2", id="square"),
         pytest.param(Power(Difference(ONE, TWO), TWO), "(1 − 2)²", "(1 - 2)^{2}", "(1 - 2) ** 2", id="square of a difference"),
         pytest.param(Power(Quotient(ONE, TWO), Constant(0.75)), "(1 / 2)^0.75", r"\left(\frac{1}{2}\right)^{0.75}", "(1 / 2) ** 0.75", id="power of a quotient"),
         pytest.param(Power(Root(TWO), TWO), "(√2)²", r"\sqrt{2}^{2}", "sqrt(2) ** 2", id="square of a root"),
         pytest.param(Root(Sum((ONE, SMALL))), "√(1 + 1e-05)", r"\sqrt{1 + 1 \times 10^{-5}}", "sqrt(1 + 1e-05)", id="root of a sum"),
         pytest.param(Root(Power(TWO, TWO)), "√(2²)", r"\sqrt{2^{2}}", "sqrt(2 ** 2)", id="root of a square"),
-        pytest.param(Absolute(MINUS), "|-3|", r"\lvert -3 \rvert", "abs(-3)", id="absolute"),
         pytest.param(Maximum((Absolute(MINUS),)), "max(|-3|)", r"\max(\lvert -3 \rvert)", "abs(-3)", id="maximum of one"),
     ],
 )  # fmt: skip
@@ -76,7 +72,6 @@ def test_long_sums_are_elided_and_full_ones_are_not():
     [
         pytest.param(Sum((Constant(0.1), Constant(0.2))), 0.1 + 0.2, None, "a = 0.1 + 0.2 = 0.3", id="printed decimals"),
         pytest.param(Sum((Constant(0.1), Constant(0.2))), 0.1 + 0.2, 17, "a = 0.1 + 0.2 ≈ 0.30000000000000004", id="all digits"),
-        pytest.param(Quotient(ONE, Constant(3)), 1 / 3, 3, "a = 1 / 3 ≈ 0.333", id="rounded"),
         pytest.param(Quotient(ONE, TWO), 0.5, 3, "a = 1 / 2 = 0.5", id="exact"),
         pytest.param(Root(Constant(4)), 2.0, None, "a = √4 = 2", id="root of a square"),
         pytest.param(Sum((Constant(0.12345),)), 0.12345, 3, "a ≈ 0.123", id="one term"),

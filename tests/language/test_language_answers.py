@@ -1,6 +1,5 @@
 """Every verb's answer in Chinese."""
 
-import io
 import json
 import tomllib
 
@@ -17,8 +16,7 @@ from normcli.norms.conventions import CONVENTIONS
 from normcli.norms.table import BY_ANY_NAME
 from normcli.printable import WideWrapper, gather_wide, spread_wide
 from normcli.writers import FIELDS
-from normcli.writers.table import write
-from tests.conftest import ROOT
+from tests.conftest import ROOT, render
 
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 
@@ -131,24 +129,22 @@ def _in_chinese():
     choose_language("en")
 
 
-def render(section, view):
+def list_lines(section, view):
     """Return the lines of a document of one section."""
-    text = io.StringIO()
-    write(_Document(section), text, view)
-    return text.getvalue().splitlines()
+    return render(_Document(section), view).splitlines()
 
 
 @pytest.mark.usefixtures("_in_chinese")
 def test_columns_are_aligned_by_the_width_of_characters():
     rows = [TableRow(("yes", "8", "4.75")), TableRow(("均值", "12", "1"))]
-    lines = render(Table(None, ("group", "count", "mean"), (False, True, True), rows), View())
+    lines = list_lines(Table(None, ("group", "count", "mean"), (False, True, True), rows), View())
     assert {cell_len(line) for line in lines} == {cell_len(lines[0])}
 
 
 @pytest.mark.usefixtures("_in_chinese")
 def test_long_sentences_are_broken_between_wide_characters():
     fact = "no two of these are equal on this tensor"
-    lines = render(Facts("group", (("input", (fact, fact, fact)),)), View(width=30))
+    lines = list_lines(Facts("group", (("input", (fact, fact, fact)),)), View(width=30))
     assert max(map(cell_len, lines)) <= 30
     assert len(lines) > 4
     assert not any(line.lstrip().startswith(("，", "。")) for line in lines)

@@ -30,7 +30,6 @@ READER = Reader(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        pytest.param("mean", "均值", id="constant"),
         pytest.param("3 of 12 groups differ", "12 组中有 3 个不同", id="a message as a value"),
         pytest.param("The mean of x.npy.", "x.npy 的均值。", id="a name"),
         pytest.param("3 groups (mean)", "3 组（均值）", id="in brackets"),
@@ -40,14 +39,11 @@ READER = Reader(
         pytest.param("y is -2.5. The largest.", "y 为 -2.5。最大的。", id="a stop behind a number"),
         pytest.param("1. The largest. Input.", "1. 最大的。输入。", id="the number of a step, and sentences"),
         pytest.param("bn, ln:axes=HW", "bn、ln:axes=HW", id="names"),
-        pytest.param("rtol 1e-06, atol 0", "rtol 1e-06、atol 0", id="names with numbers"),
         pytest.param("float32, (2, 3)", "float32、(2, 3)", id="a shape keeps its commas"),
-        pytest.param("The mean of bn, ln.", "bn、ln 的均值。", id="names as a value"),
         pytest.param("bn, in stays", "bn、in 不变", id="names, one of which is a word, as a value"),
         pytest.param("The mean of h; w.", "h；w 的均值。", id="a semicolon in a value"),
         pytest.param("Also called norm, batch-norm.", "也称为 norm、batch-norm。", id="names that stay"),
         pytest.param("2 along N, number 0", "沿 N 有 2 个、第 0 个", id="a value does not reach over a comma"),
-        pytest.param("n=0 c=1   --eps 1e-05", "n=0 c=1   --eps 1e-05", id="numbers and names"),
     ],
 )
 def test_a_text_is_said_in_the_other_language(text, said):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from normcli import NormError, normalize, normalize_by
+from normcli import NormError, normalize_by
 from tests.conftest import require_refusal
 
 
@@ -19,20 +19,6 @@ def test_rewards_may_be_one_column_and_groups_numbers():
 def test_what_has_no_group_for_each_row_is_refused(x, by):
     with pytest.raises(NormError):
         normalize_by(x, by, "zscore")
-
-
-@pytest.mark.parametrize("norm", ["zscore", "minmax", "robust", "maxabs", "midrange"])
-def test_each_group_is_normalized_by_itself(norm):
-    x = np.random.default_rng(1).standard_normal((9, 2))
-    by = ["a", "b", "a", "c", "b", "a", "c", "c", "b"]
-    found = normalize_by(x, by, norm)
-    for number, name in enumerate(found.names):
-        rows = [row for row, other in enumerate(by) if other == name]
-        alone = normalize(x[rows], norm)
-        assert found.normalized[rows].tobytes() == alone.normalized.tobytes()
-        assert found.counts[number] == 3
-        for statistic, values in found.statistics.items():
-            np.testing.assert_array_equal(values[number], alone.statistics[statistic].reshape(-1))
 
 
 @pytest.fixture

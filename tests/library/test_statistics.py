@@ -45,19 +45,6 @@ def test_merging_leaves_both_as_they_were():
         _ = one | 3
 
 
-def test_gamma_beta_eps_and_dtype():
-    stats = fit(X, "bn")
-    plain = stats.apply(X, eps=0.0)
-    y = stats.apply(X, eps=0.0, gamma=[2.0, 1.0], beta=[0.0, 1.0], dtype="float32")
-    assert y.dtype == np.float32
-    assert np.allclose(y, plain * [2.0, 1.0] + [0.0, 1.0], rtol=1e-7)
-    assert np.allclose(
-        stats.invert(y, eps=0.0, gamma=[2.0, 1.0], beta=[0.0, 1.0], dtype="float64"), X, rtol=1e-6
-    )
-    with pytest.raises(UsageError, match="gamma is 0"):
-        stats.invert(y, gamma=[0.0, 1.0])
-
-
 def test_they_are_kept_and_read_back(tmp_path, normcli):
     path = tmp_path / "stats.npz"
     stats = fit(X, "zscore")

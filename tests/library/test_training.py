@@ -22,16 +22,6 @@ def test_a_batch_is_averaged_as_the_command_line_does(normcli, here):
     np.testing.assert_array_equal(step.result.normalized, normalize(X + 1.0, "bn").normalized)
 
 
-def test_equal_weights_count_the_batches_before():
-    first = track(X, "in", momentum="none", running_ddof=0)
-    second = track(
-        X + 1.0, "in", momentum="none", running_ddof=0, batches=first.batches,
-        running_mean=first.running_mean, running_var=first.running_var,
-    )  # fmt: skip
-    np.testing.assert_allclose(second.running_mean, X.mean((0, 2)) + 0.5, rtol=1e-14)
-    assert second.batches == 2
-
-
 @pytest.mark.parametrize(
     ("norm", "options", "message"),
     [

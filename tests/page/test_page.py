@@ -6,7 +6,6 @@ import base64
 import functools
 import hashlib
 import html
-import io
 import json
 import math
 import re
@@ -23,9 +22,9 @@ from normcli.norms.rules import EpsMode
 from normcli.page.content import LONGEST_SIDE, MOST_CELLS, SLICE_CELLS, choose_slice, make_content
 from normcli.printable import make_printable
 from normcli.tensors.tensor import Tensor
-from normcli.writers import write
-from tests.conftest import ROOT, Ran, require_refusal
+from tests.conftest import ROOT, Ran, render, require_refusal
 from tests.marks import sampled, slowly
+from tests.page.reader import Stub
 from tests.strategies import options_for
 
 SHAPE = (2, 4, 3, 2)
@@ -41,12 +40,6 @@ def make(values, norm="bn", at=None, source="x.npy", **options) -> Page:
 def describe(page, view=None):
     """Return the content as a reader of its JSON gets it."""
     return json.loads(json.dumps(make_content(page, view or View()), allow_nan=False))
-
-
-def render(document) -> str:
-    stream = io.StringIO()
-    write(document, "html", stream, View())
-    return stream.getvalue()
 
 
 def read_back(page_text):
@@ -265,7 +258,7 @@ def test_tensors_of_few_or_no_values(shape):
 
 
 def test_the_page_is_one_small_file_of_ascii_that_refers_to_nothing():
-    text = render(Answer(*make_answer(normal(2, 3, 4, 4))))
+    text = render(Answer(*make_answer(normal(2, 3, 4, 4))), format_name="html")
     assert text.isascii()
     assert len(text) < 100_000
     assert not re.search(r"(?:src|href)=\"(?!data:,)", text)
@@ -280,7 +273,7 @@ def make_answer(values, norm="bn", source="x.npy", **options):
 
 
 def test_the_policy_names_the_one_script_and_the_one_style():
-    text = render(Answer(*make_answer(normal(2, 3))))
+    text = render(Answer(*make_answer(normal(2, 3))), format_name="html")
     (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)
     (script,) = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
     (style,) = re.findall(r"<style>(.*?)</style>", text, re.DOTALL)
@@ -295,9 +288,10 @@ def test_the_policy_names_the_one_script_and_the_one_style():
 
 def test_names_from_outside_do_no_harm():
     result, _ = make_answer(normal(2, 2))
-    assert render(Stub(Page("\udcff.npy", [result], Tensor(result.input, "\udcff.npy")))).isascii()
+    unreadable = Stub([result], Tensor(result.input, "\udcff.npy"), title="\udcff.npy")
+    assert render(unreadable, format_name="html").isascii()
     tensor = Tensor(result.input, HARM, (HARM, "b"))
-    text = render(Stub(Page(HARM, [result], tensor)))
+    text = render(Stub([result], tensor, title=HARM), format_name="html")
     assert "<img" not in text
     assert text.count("</script>") == 2
     assert text.isascii()
@@ -308,18 +302,8 @@ def test_names_from_outside_do_no_harm():
     assert f"<h1>{html.escape(HARM)}</h1>".encode("ascii", "xmlcharrefreplace").decode() in text
 
 
-class Stub:
-    """A document with a page."""
-
-    def __init__(self, page):
-        self._page = page
-
-    def page(self):
-        return self._page
-
-
 def test_a_document_of_no_results_is_a_page_of_its_sections():
-    text = render(Catalogue())
+    text = render(Catalogue(), format_name="html")
     assert "<h1>normcli</h1>" in text
     assert "batch normalization" in text
     assert "<script" not in text

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
-from tests.conftest import DATA
+from tests.conftest import hold_snapshot
 from tests.teach.printed import check_true
 
 MATRIX = "sn --data [[3,0],[4,5]] --at 0,0"
@@ -37,10 +35,7 @@ STORIES = {
 @pytest.mark.parametrize("name", STORIES)
 def test_a_story_is_told_as_it_was(name, normcli):
     told = normcli("explain", *STORIES[name].split()).out
-    path = DATA / "snapshots" / f"{name}.txt"
-    if os.environ.get("NORMCLI_UPDATE_SNAPSHOTS"):
-        path.write_text(told)
-    assert told == path.read_text()
+    hold_snapshot(f"{name}.txt", told)
     for line in told.splitlines():
         if line.startswith("   "):
             check_true(line.strip(), 8)

@@ -12,9 +12,9 @@ import pytest
 from normcli import NORMS, normalize
 from normcli.answers.calculating.calculation import Answer
 from normcli.answers.calculating.catalogue import Catalogue
-from normcli.documents.document import View
 from normcli.tensors.tensor import Tensor
-from normcli.writers import FORMATS, write
+from normcli.writers import FORMATS
+from tests.conftest import render
 from tests.strategies import options_for
 
 DOCUMENTED = [
@@ -33,16 +33,10 @@ def make(norm="bn", shape=(2, 4, 3, 2), dtype="float32", **options):
     return Answer(result, Tensor(values, "x.npy"))
 
 
-def render(document, format_name):
-    stream = io.StringIO()
-    write(document, format_name, stream, View())
-    return stream.getvalue()
-
-
 @pytest.mark.parametrize("norm", NORMS)
 def test_json_is_strict_complete_and_exact(norm):
     answer = make(norm)
-    data = json.loads(render(answer, "json"), parse_constant=reject)
+    data = json.loads(render(answer, format_name="json"), parse_constant=reject)
     assert [key for key in data if key in DOCUMENTED] == DOCUMENTED
     result = answer.result
     np.testing.assert_array_equal(np.array(data["normalized"], dtype=np.float32), result.normalized)
@@ -55,7 +49,7 @@ def test_json_is_strict_complete_and_exact(norm):
 def test_json_spells_what_is_not_finite():
     values = np.array([[1.0, np.nan], [np.inf, 2.0]])
     data = json.loads(
-        render(Answer(normalize(values, "ln", gamma=[np.inf, 1.0]), Tensor(values, "x")), "json"),
+        render(Answer(normalize(values, "ln", gamma=[np.inf, 1.0]), Tensor(values, "x")), format_name="json"),
         parse_constant=reject,
     )
     assert data["normalized"] == [["nan", "nan"], ["nan", "nan"]]
@@ -66,7 +60,9 @@ def test_json_spells_what_is_not_finite():
 @pytest.mark.parametrize("norm", NORMS)
 def test_json_lines_hold_every_group_once(norm):
     answer = make(norm)
-    records = [json.loads(line, parse_constant=reject) for line in render(answer, "jsonl").splitlines()]
+    records = [
+        json.loads(line, parse_constant=reject) for line in render(answer, format_name="jsonl").splitlines()
+    ]
     plan = answer.result.plan
     assert len(records) == plan.grid.group_count
     for number, record in enumerate(records):
@@ -83,7 +79,7 @@ def test_json_lines_hold_every_group_once(norm):
 @pytest.mark.parametrize("norm", NORMS)
 def test_csv_holds_every_value_once(norm):
     answer = make(norm)
-    rows = list(csv.DictReader(io.StringIO(render(answer, "csv"))))
+    rows = list(csv.DictReader(io.StringIO(render(answer, format_name="csv"))))
     result = answer.result
     assert len(rows) == result.input.size
     assert list(rows[0]) == ["n", "c", "h", "w", "input", *result.statistics, "normalized"]
@@ -100,7 +96,7 @@ def test_csv_holds_every_value_once(norm):
 @pytest.mark.all_quick
 @pytest.mark.parametrize("format_name", FORMATS)
 def test_the_table_of_norms_has_every_format_and_every_norm(format_name):
-    text = render(Catalogue(), format_name)
+    text = render(Catalogue(), format_name=format_name)
     for norm in NORMS.values():
         assert norm.name in text
         assert norm.source.split(",")[0] in text

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import os
 import re
 
 import numpy as np
@@ -27,10 +25,8 @@ from normcli.teach.restore import restore
 from normcli.tensors.random.generate import generate
 from normcli.tensors.random.recipe import Recipe
 from normcli.tensors.tensor import Tensor
-from normcli.writers import write
-from tests.conftest import DATA, plan_request, pose
+from tests.conftest import hold_snapshot, plan_request, pose, render
 
-SNAPSHOTS = DATA / "snapshots"
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -43,12 +39,6 @@ def answer_of_table(shape, norm, columns) -> Answer:
     tensor = generate(Recipe(shape))._replace(columns=columns)
     plan = make_plan(Request(norm), shape, tensor.values.dtype, columns)
     return Answer(calculate(plan, tensor.values), tensor)
-
-
-def render(document, view: View, format_name: str = "table") -> str:
-    stream = io.StringIO()
-    write(document, format_name, stream, view)
-    return stream.getvalue()
 
 
 def explanation(shape, norm, at=None, dist="randint", **options) -> Explanation:
@@ -123,12 +113,7 @@ CASES = {
 @pytest.mark.all_quick
 @pytest.mark.parametrize("name", CASES)
 def test_snapshot(name):
-    text = render(*CASES[name]())
-    path = SNAPSHOTS / f"{name}.txt"
-    if os.environ.get("NORMCLI_UPDATE_SNAPSHOTS"):
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
-    assert text == path.read_text()
+    hold_snapshot(f"{name}.txt", render(*CASES[name]()))
 
 
 @pytest.mark.parametrize("width", [40, 57, 80])

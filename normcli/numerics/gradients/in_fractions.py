@@ -41,8 +41,9 @@ class ExactCoefficients(NamedTuple):
     ----------
     p : float
         The exponent of the divisor's powers; 2 for variances and mean squares.
-    centre : Fraction
-        The mean μ minus the shift that was subtracted from the values.
+    centre : Fraction or None
+        The mean μ minus the shift that was subtracted from the values; None for a given mean that is not
+        finite, of which dx is independent.
     mean : Fraction
         A, the mean of g.
     steepness : Fraction or None
@@ -60,7 +61,7 @@ class ExactCoefficients(NamedTuple):
     """
 
     p: float
-    centre: Fraction
+    centre: Fraction | None
     mean: Fraction
     steepness: Fraction | None
     inverse: Fraction | None
@@ -74,7 +75,7 @@ class ExactCoefficients(NamedTuple):
     def weigh(self, deviation: Fraction) -> Fraction:
         """Return w of a value in dx = (g − A − w · B) / D; `deviation` is x minus the shift of the group."""
         if self.p == 2.0:
-            return deviation - self.centre
+            return deviation - (self.centre or 0)
         sign = Fraction((deviation > 0) - (deviation < 0))
         if self.peak is not None:
             return sign if abs(deviation) == self.peak else Fraction(0)
@@ -114,7 +115,7 @@ class ExactCoefficients(NamedTuple):
 
     def find_shares(self, rows: GradientRows, bits: int = ROOT_BITS) -> list[Bounded]:
         """Return dy · x̂ of some values of the group, each with a bound of its error; None for NaN."""
-        if self.inverse is None:
+        if self.inverse is None or self.centre is None:
             return [None] * rows.dy.size
         found: list[Bounded] = []
         for d, dy, off, _ in rows._replace(gamma=None).take_exactly(bits):
@@ -217,7 +218,8 @@ def solve_given_exactly(
 ) -> ExactCoefficients:
     """Return the coefficients of a group whose variance and mean (the values' shift + `centre`) are given."""
     zero, square = Fraction(0), Fraction(var)
-    known = ExactCoefficients(2.0, Fraction(centre), zero, zero, None)
+    mean = Fraction(centre) if math.isfinite(centre) else None
+    known = ExactCoefficients(2.0, mean, zero, zero, None)
     return _divide(
         plan, known, find_exact_divisor(plan, square, bits), find_exact_divisor(plan, square, 2 * bits), bits
     )
