@@ -171,12 +171,6 @@ def test_conventions_as_json_and_of_a_framework(normcli):
     assert of_keras == [row for row in rows if row["framework"] == "keras"]
 
 
-def test_conventions_on_a_pipe_are_paragraphs_of_short_lines(normcli):
-    out = normcli("conventions", "bn").out
-    assert max(map(len, out.splitlines())) <= 100
-    assert "keras\n  norm           bn\n  eps            0.001\n" in out
-
-
 @pytest.mark.parametrize("row", ROWS)
 def test_every_answer_names_its_convention(row, normcli):
     given = ["--eps", 1e-5] if row.eps is EpsRule.GIVEN else []

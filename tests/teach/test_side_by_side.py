@@ -77,18 +77,6 @@ def test_batch_of_one(request_, shape, works, reason, becomes):
     assert (found.works, found.reason, found.becomes) == (works, reason, becomes)
 
 
-def test_columns_are_in_order_and_each_its_norm(rng):
-    values = rng.normal(size=SHAPE).astype("f4")
-    entries = [enter(name, plan.request, dtype="f4") for name, plan, _ in EVERY]
-    comparison = compare(entries, values)
-    assert [column.name for column in comparison.columns] == list(NORMS)
-    for entry, column in zip(entries, comparison.columns, strict=True):
-        expected = calculate(entry[1], values)
-        np.testing.assert_array_equal(column.result.normalized, expected.normalized)
-        wide = expected.normalized.astype("f8")
-        np.testing.assert_allclose([column.mean, column.var], [wide.mean(), wide.var()], rtol=1e-12, atol=1e-15)
-
-
 @pytest.mark.parametrize("shape", [(), (50,), (7, 1000), (2, 3, 4, 5, 6, 7)], ids=str)
 def test_the_mean_and_the_variance_of_a_whole_tensor_are_rounded_once(shape):
     values = np.random.default_rng(4).normal(1e6, 2, shape)
