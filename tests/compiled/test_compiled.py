@@ -266,15 +266,6 @@ def test_bits_in_passes(norm, dtype, kind, shape, last, block, whole, parameters
 
 
 @needs_kernel
-@pytest.mark.parametrize("order", ["contiguous", "interleaved"])
-def test_bits_of_gamma_by_channel_within_groups(order):
-    rng = np.random.default_rng(4)
-    x, gamma, beta = rng.standard_normal((3, 12, 5, 7)), rng.standard_normal(12), rng.standard_normal(12)
-    compare(x, "gn", KERNEL, groups=3, group_order=order, gamma=gamma, beta=beta)
-    compare(x.astype(np.float32), "gn", KERNEL, groups=4, group_order=order, gamma=gamma, beta=beta)
-
-
-@needs_kernel
 @pytest.mark.parametrize("variant", name_variants())
 @pytest.mark.parametrize("channels", [1, 2, 3, 5, 31, 33])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])

@@ -87,6 +87,20 @@ def test_the_only_eps_of_a_call_is_told():
     assert find_obstacles("onnx", "mvn", like="onnx", eps=1e-5) == ["eps 1e-05: it has 1e-09", fault]
 
 
+@pytest.mark.parametrize(
+    ("norm", "options", "own"),
+    [
+        pytest.param("gn", {"groups": 2}, True, id="along the channel"),
+        pytest.param("ln", {"axes": (2, 3), "feature_axes": (1,)}, False, id="along an axis that is kept"),
+        pytest.param("rms", {"like": "gemma"}, False, id="an offset"),
+        pytest.param("rms", {"like": "llama"}, False, id="rounded before"),
+    ],
+)
+def test_gamma_is_a_calls_own_where_it_is_plain_and_along_its_axes(norm, options, own):
+    plan = make_plan(Request(norm, **options), SHAPE, FLOAT32)
+    assert CALLS["torch", norm].takes_parameters(plan) is own
+
+
 def test_calls_are_named_by_what_is_called():
     names = {f"{framework} {norm}": call.name for (framework, norm), call in CALLS.items()}
     assert names["torch bn"] == "torch.nn.functional.batch_norm"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from normcli.norms.rules import ZeroRule
 from normcli.norms.table import NORMS
 
 BOTH = ("gamma", "beta")
@@ -28,6 +29,12 @@ def test_parameters_and_gradients(norm, parameters, drawn, gradients):
     assert row.leave_out(centring=True, division=False).gradient_names == ()
 
 
+@pytest.mark.parametrize("quantiles", [None, (25.0, 75.0)])
+def test_own_quantiles_change_nothing(quantiles):
+    assert NORMS["robust"].choose_quantiles(quantiles) is NORMS["robust"]
+    assert NORMS["robust"].choose_quantiles((10.0, 75.0)).divisor.spread == "q_range"
+
+
 @pytest.mark.parametrize(
     ("centring", "division", "formula"),
     [
@@ -41,3 +48,7 @@ def test_the_formula_of_the_steps_that_are_left(centring, division, formula):
     row = NORMS["zscore"].leave_out(centring=centring, division=division)
     assert row.formula() == formula
     assert row.is_partial == (centring or division)
+
+
+def test_what_is_said_of_a_divisor_of_0():
+    assert [NORMS[norm].format_zero(ZeroRule.ONE) for norm in ("bn", "lp")] == ["x − mean", "x"]

@@ -194,3 +194,8 @@ def test_gamma_and_beta_of_different_shapes_lie_along_the_axes_of_both():
 def test_a_channel_that_is_last_is_no_gamma_of_columns():
     plan = make_plan(Request("bn"), (2, 4, 5, 3), np.dtype("f8"))
     assert plan.adopt_parameters({"gamma": np.ones(3)}) is plan
+
+
+def test_results_of_long_doubles_are_doubles():
+    plan = make_plan(Request("ln"), SHAPE, np.dtype("f8"))
+    assert plan.choose_output_dtype(np.dtype(np.longdouble)) == np.float64

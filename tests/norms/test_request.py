@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from normcli.errors import UsageError
-from normcli.norms.request import Choices, Request
+from normcli.norms.request import Choices, NanRule, Request
 
 
 def test_what_a_tensor_brings_is_taken_where_nothing_is_asked_for():
@@ -33,3 +33,8 @@ def test_eps_is_for_norms_without_where_a_convention_brings_one():
     assert Choices(Request("zscore", eps=0.5, like="keras")).pick("eps") == 0.5
     with pytest.raises(UsageError, match="robust has no option eps_mode"):
         Choices(Request("robust", eps_mode="inside"))
+
+
+@pytest.mark.parametrize(("like", "rule"), [("sklearn", NanRule.OMIT), (None, NanRule.PROPAGATE)])
+def test_a_nan_does_what_the_convention_says(like, rule):
+    assert Choices(Request("zscore", like=like)).pick_nan_rule(None) == rule

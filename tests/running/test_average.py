@@ -12,22 +12,9 @@ from normcli.errors import UsageError
 from normcli.norms.conventions import RunningRule
 from normcli.numerics.rational import sum_exactly
 from normcli.numerics.statistics.solution import Given
-from normcli.running.average import State, begin, choose_rule, update
+from normcli.running.average import begin, choose_rule, update
 from normcli.running.state_file import read_state, replace_state
 from tests.marks import costly
-
-
-def test_a_step_by_hand():
-    result = normalize([[0.0], [4.0]], "bn")
-    step = update(
-        State("bn", Given(np.array([1.0]), np.array([3.0])), 1e-5, "inside", 7),
-        result,
-        RunningRule(0.25, "new", 1),
-    )
-    assert step.weights == (0.75, 0.25)
-    assert (step.batch.mean[0], step.batch.var[0]) == (2.0, 8.0)
-    assert (step.after.statistics.mean[0], step.after.statistics.var[0]) == (1.25, 4.25)
-    assert (step.before.batches, step.after.batches) == (7, 8)
 
 
 @costly
