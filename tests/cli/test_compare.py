@@ -195,6 +195,7 @@ BAD = [
     pytest.param("bn ln:eps=1:eps=2", USAGE, "says eps twice", id="said twice"),
     pytest.param("bn gn:groups=two", USAGE, "gn:groups=two: groups takes an integer, not 'two'", id="no integer"),
     pytest.param("bn ln --p 3", USAGE, "none of bn, ln has --p", id="an option of none"),
+    pytest.param("bn ln --like caffe2", USAGE, "none of bn, ln has --like caffe2", id="a framework of none"),
     pytest.param("lp zscore --affine-seed 1", USAGE, "none of lp, zscore has --affine-seed", id="a seed of none"),
     pytest.param("bn lrn --axes CHW", USAGE, "lrn has a window along one axis", id="axes of a window"),
     pytest.param("bn ln -o x.foo", USAGE, "--output x.foo has the suffix .foo; .txt", id="suffix"),
