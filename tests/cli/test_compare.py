@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 
 import numpy as np
@@ -132,13 +130,6 @@ def test_json_has_all_that_a_norms_own_has(normcli):
 def test_json_lines_hold_a_column_each(normcli):
     lines = [json.loads(line) for line in normcli(*FOUR, "-f", "jsonl").lines]
     assert lines == normcli(*FOUR, "-f", "json").json["columns"]
-
-
-def test_csv_holds_a_line_for_each_norm(normcli):
-    rows = list(csv.DictReader(io.StringIO(normcli(*FOUR, "-f", "csv").out)))
-    assert [row["name"] for row in rows] == ["bn", "ln", "in", "gn"]
-    assert [row["axes"] for row in rows] == ["0 2 3", "3", "2 3", "1 2 3"]
-    assert rows[0]["batch_of_one_becomes"] == "in"
 
 
 @pytest.mark.parametrize("suffix", ["txt", "json", "jsonl", "csv", "md"])
