@@ -90,8 +90,11 @@ class _Framework(NamedTuple):
 def _read_axes(layer: Any, norm: Norm, shape: Sequence[int]) -> dict[str, Any]:
     """Return the options of a layer by which values of an input of this shape are grouped."""
     axes, axis = getattr(layer, "reduction_axes", None), getattr(layer, "axis", None)
-    if norm.axes is AxesRule.LAST and axes is None:
-        axes = axis
+    features = getattr(layer, "feature_axes", axis if isinstance(axis, tuple) else None)
+    if norm.axes is AxesRule.LAST:
+        axes = axis if axes is None else axes
+    elif axis is None:
+        axis = features
     found: dict[str, Any] = {}
     if axes is not None:
         found["axes"] = _shorten(axes)
@@ -99,6 +102,8 @@ def _read_axes(layer: Any, norm: Norm, shape: Sequence[int]) -> dict[str, Any]:
         found["layout"] = DEFAULT_LAYOUTS[len(shape)]
     elif axis not in (None, -1) and norm.axes is AxesRule.ALL_BUT_CHANNEL:
         found["keep"] = _shorten(axis)
+    if features not in (None, -1, (-1,), axes):  # where gamma and beta lie otherwise than by default
+        found["feature_axes"] = _shorten(features)
     if getattr(layer, "group_size", None) is not None:
         found["groups"] = shape[-1] // layer.group_size
     return found

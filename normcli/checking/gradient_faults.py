@@ -24,6 +24,7 @@ from normcli.checking.gradient_forms import (
     change_groups,
     change_means,
     exchange,
+    keep_mean,
     leave_gate,
     move_eps,
     multiply_slope,
@@ -111,6 +112,7 @@ ROWS: tuple[Row, ...] = (
     Row("padded-variance", lambda c: pad(c, "variance"), "statistics mean"),
     Row("padded-mean", lambda c: pad(c, "mean"), "statistics mean"),
     Row("padded", lambda c: pad(c, "both"), "statistics mean"),
+    Row("mean-left", keep_mean, "dx"),
     Row("centred", functools.partial(centre, centres=True), "statistics"),
     Row("uncentred", functools.partial(centre, centres=False), "statistics"),
     # -- dgamma and dbeta

@@ -298,6 +298,11 @@ def centre(c: WrongGradient, *, centres: bool) -> Iterator[Detailed]:
         yield from (((), one) for one in (terms, terms._replace(centres=not centres)))
 
 
+def keep_mean(c: WrongGradient) -> GradientTerms | None:
+    """Return the terms with mean(dy · gamma) subtracted; None with it, and with running statistics."""
+    return None if c.t.centres or c.exact.inputs.given is not None else c.t._replace(centres=True)
+
+
 def exchange(c: WrongGradient) -> Iterator[Detailed]:
     """Yield the gradient of the other parameter: dbeta for dgamma, or dgamma for dbeta, if there is one."""
     other = "dbeta" if c.name == "dgamma" else "dgamma"

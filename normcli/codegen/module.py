@@ -201,7 +201,8 @@ def describe_call(plan: Plan, arrays: Arrays, call: Call | None, obstacles: list
         The reasons why the call cannot express the plan; empty if it can.
     """
     if call is None:
-        return "" if arrays.takes_numpy else f"By hand: {arrays.title} has no call for {plan.norm.title}."
+        has_calls = any(framework == arrays.name for framework, _ in CALLS)
+        return f"By hand: {arrays.title} has no call for {plan.norm.title}." if has_calls else ""
     if obstacles:
         return f"By hand: {call.name} cannot express {'; nor '.join(obstacles)}."
     divides_by_zero = plan.norm.divisor.divides and not plan.spec.eps

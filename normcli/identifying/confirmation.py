@@ -16,8 +16,8 @@ from normcli.engine.tiling.blocks import open_source
 from normcli.engine.tiling.geometry import find_geometry
 from normcli.engine.walk import Effort
 from normcli.identifying.faults.claim import Claim
+from normcli.identifying.faults.index_region import tell_places
 from normcli.identifying.faults.tables.places import OF_REGIONS
-from normcli.identifying.faults.unnamed_fault import tell_places
 from normcli.identifying.models.error_bounds import LARGEST_RSTD, MOST
 from normcli.identifying.models.window_model import calculate_window, lies_near
 from normcli.identifying.sampling import MOST_SAMPLED, choose_lengths, widen

@@ -238,9 +238,31 @@ class Diagnosis(NamedTuple):
         return (
             ("evidence", self.evidence),
             ("also", self.shown_alternatives),
-            ("try", () if self.remedy is None else (self.remedy,)),
+            *(() if self.remedy is None else ((label_remedy(self.remedy), (self.remedy,)),)),
             ("to tell", () if self.next_step is None else (self.next_step,)),
         )
+
+
+_PASSING = ("check", "--max-ulp", "--rtol", "--atol")
+"""The first words of remedies, behind `normcli`, that only tolerate more."""
+
+
+def label_remedy(remedy: str) -> str:
+    """Return the label of a remedy, by what it is for.
+
+    `reproduce`: a command or option with which normcli gives y; `accept`: one that y passes; `to tell`: a file
+    that would say more; `mend`: what to change in the kernel.
+
+    Examples
+    --------
+    >>> [*map(label_remedy, ("normcli ln … --ddof 1", "--max-ulp 2", "divide by n"))]
+    ['reproduce', 'accept', 'mend']
+    """
+    if remedy.removeprefix("normcli ").startswith(_PASSING):
+        return "accept"
+    if remedy.startswith("--actual"):
+        return "to tell"
+    return "reproduce" if remedy.startswith(("normcli ", "--")) else "mend"
 
 
 _WORDS_FIRST = frozenset(("no", "nothing", "the", "every", "what", "running", "another"))

@@ -16,7 +16,7 @@ from normcli.library.intake import group_rows, refuse_groups
 from normcli.library.judgement import Judgement, ask, judge, judge_rows, judge_tensor
 from normcli.norms.request import Choices, Request
 from normcli.norms.table import find_norm
-from normcli.results.arguments import read_arguments, read_numbers
+from normcli.results.arguments import read_addends, read_arguments, read_numbers
 from normcli.results.arrays import find_lazy, take
 from normcli.results.normalize import require_options
 from normcli.tensors.tensor import Tensor
@@ -122,6 +122,7 @@ def identify(
     u: ArrayLike | None = None,
     v: ArrayLike | None = None,
     gate: ArrayLike | None = None,
+    residual: ArrayLike | None = None,
 ) -> Judgement[Identification]:
     """Find the norm that made a tensor of another one: its axes, eps, ddof, gamma and beta.
 
@@ -141,6 +142,8 @@ def identify(
         The vector that power iterations of `sn` may have started from; give one of the two.
     gate : array_like, optional
         The gate z, of a shape that broadcasts to that of `x`: norm(x) · act(z) and norm(x · act(z)) are tried.
+    residual : array_like, optional
+        The tensor that is added to `x` before the norm, of its shape.
 
     Returns
     -------
@@ -162,7 +165,9 @@ def identify(
     ('ln', (1,), 1e-05)
     """
     taken = take(x, "x")
-    tensors = Tensor(taken.values, "x"), Tensor(read_numbers(actual, "actual"), "actual")
+    addends = read_addends(taken, {"residual": residual})
+    x = Tensor(taken.values if addends is None else addends.add(), "x", addends=addends)
+    tensors = x, Tensor(read_numbers(actual, "actual"), "actual")
     given = {name: read_numbers(a, name) for name, a in (("gamma", gamma), ("beta", beta)) if a is not None}
     wanted = None if norm is None else find_norm(norm)[0].name
     question = ask(tensors, given, Request.collect("", {"layout": layout or taken.layout, "u": u, "v": v}))

@@ -173,7 +173,7 @@ def read_arguments(x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Probl
         plan = make_plan(request.adopt_layout(taken.layout), values.shape, values.dtype, taken.columns)
         tensor = Tensor(values, "x", taken.columns)
         return Problem(plan, tensor, fit_inputs(plan, values), DEFAULT_EFFORT, *gives)
-    addends = _read_addends(taken, options)
+    addends = read_addends(taken, options)
     values = taken.values if addends is None else addends.add()
     tensor = Tensor(values, "x", taken.columns, addends=addends)
 
@@ -227,7 +227,7 @@ def _read_selection(taken: Taken, options: Mapping[str, Any]) -> SelectionReques
     return SelectionRequest(None if mask is None else _arrange(mask, "mask", taken), padded, nan, fill)
 
 
-def _read_addends(taken: Taken, options: Mapping[str, Any]) -> Addends | None:
+def read_addends(taken: Taken, options: Mapping[str, Any]) -> Addends | None:
     """Return x and the residual to add to it; None without a residual."""
     residual, kind = options.get("residual"), options.get("residual_sum")
     if kind is not None and kind not in tuple(ResidualSum):

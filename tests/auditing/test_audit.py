@@ -62,7 +62,7 @@ def test_layers_of_a_class_that_all_differ_alike_are_one_line_and_may_be_meant_s
     lines = str(audit(write(tmp_path / "run", layers, kinds))).splitlines()
     (line,) = (line for line in lines if line.startswith("layers.*.norm (3)"))
     assert line.endswith("✗ eps is 0.01, not 1e-05")
-    assert lines[-1] == "  try   record MyNorm as ln:eps=0.01, by also=, if every one is meant so"
+    assert lines[-1] == "  reproduce   record MyNorm as ln:eps=0.01, by also=, if every one is meant so"
     layers["layers.2.norm"] = make_layer()
     assert "also=" not in str(audit(write(tmp_path / "other", layers, kinds)))
 

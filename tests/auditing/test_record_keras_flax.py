@@ -88,15 +88,27 @@ def test_keras_layers_with_channels_first(keras, tmp_path, training):
 
 
 @pytest.mark.parametrize(
-    "options", [{"num_groups": None, "group_size": 4}, {"num_groups": 2, "reduction_axes": (-1,)}], ids=str
+    ("kind", "options"),
+    [
+        ("GroupNorm", {"num_groups": None, "group_size": 4}),
+        ("GroupNorm", {"num_groups": 2, "reduction_axes": (-1,)}),
+        ("LayerNorm", {"reduction_axes": (-1,), "feature_axes": (1, -1)}),
+        ("RMSNorm", {"feature_axes": (1,)}),
+        ("InstanceNorm", {"feature_axes": 1}),
+        ("BatchNorm", {"axis": (1, 3), "use_running_average": True}),
+        ("BatchNorm", {"axis": 1, "use_running_average": True}),
+    ],
+    ids=str,
 )
-def test_groups_of_flax_by_their_size_or_along_given_axes(tmp_path, options):
+def test_layers_of_flax_with_axes_of_their_own(tmp_path, kind, options):
     linen = pytest.importorskip("flax.linen")
     import jax
 
-    model, path = linen.GroupNorm(**options), tmp_path / "dump.safetensors"
-    variables = model.init(jax.random.key(0), X)
+    rng = np.random.default_rng(1)
+    model, path = getattr(linen, kind)(**options), tmp_path / "dump.safetensors"
+    made = model.init(jax.random.key(0), X[:, :5])
+    variables = jax.tree.map(lambda leaf: leaf + rng.uniform(0.5, 1.0, leaf.shape).astype(np.float32), made)
     with record(model, path):
-        model.apply(variables, X)
+        model.apply(variables, X[:, :5])
     told = audit(path)
     assert told.ok, str(told)

@@ -40,6 +40,7 @@ WRONG = [
     ("dgamma", "it is summed with y, not x̂", (DY * (XHAT * GAMMA[:, None] + BETA[:, None])).sum(AXES)),
     ("dgamma", "it is summed over n=0 … n=2 alone", (DY * XHAT)[:3].sum(AXES)),
     ("dgamma", "it is summed over l=0 alone", (DY * XHAT)[..., :1].sum(AXES)),
+    ("dgamma", "its values are rolled by -1 along c", np.roll((DY * XHAT).sum(AXES), -1)),
     ("dbeta", "it and dgamma are exchanged", (DY * XHAT).sum(AXES)),
     ("dbeta", "it is summed over n=0 … n=2 alone", DY[:3].sum(AXES)),
     ("dx", "every value is 0: it is not calculated", np.zeros_like(X)),

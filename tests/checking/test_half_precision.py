@@ -83,13 +83,8 @@ def test_check_and_identify_say_alike_of_a_wider_x_that_y_was_cast(dtype):
 def test_gradients_of_half_precision_are_each_judged_as_such(name, shape, normcli, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     half = find_type(name)
-    given = {
-        "input": draw(shape),
-        "dy": draw(shape, seed=1),
-        "gamma": draw(shape[1:]),
-        "gate": draw(shape, seed=2),
-    }
-    x, dy, gamma, gate = (given[key].astype(half).astype("f8") for key in given)
+    drawn = (draw(shape), draw(shape, seed=1), draw(shape[1:]), draw(shape, seed=2))
+    x, dy, gamma, gate = (values.astype(half).astype("f8") for values in drawn)
     right = backward(x, dy, "ln", gamma=gamma, beta=np.zeros(shape[1:]), gate=gate)
     given = {"input": x, "dy": dy, "gamma": gamma, "beta": np.zeros(shape[1:]), "gate": gate}
     given |= {f"actual-{key}": getattr(right, key).astype(half) for key in ("dx", "dgamma", "dbeta", "dgate")}

@@ -97,7 +97,7 @@ def test_help_lists_each_fault_with_its_cause_its_remedy_and_an_example(normcli)
     for fault in FAULTS:
         words, remedy, example = fault.generalize()[1:4]
         block = listed.partition(f"\n  {fault.id}\n")[2].partition("\n  ")[0]
-        assert " ".join(block.split()).startswith(f"{words} try: {remedy} {' '.join(example.split())}"), (
+        assert " ".join(block.split()).startswith(f"{words} mend: {remedy} {' '.join(example.split())}"), (
             fault.id
         )
     assert max(map(len, printed.splitlines())) <= 80

@@ -25,7 +25,7 @@ def test_the_answer_is_a_table_and_what_made_it(normcli):
     ran = normcli(*ASKED, "--layout", "bnd")
     assert ran.code == 0
     assert "✓ y is layer normalization over d, eps 0.001 outside the root, ddof 1." in ran.out
-    assert "  try        normcli ln … --eps 0.001 --eps-mode outside --ddof 1" in ran.out
+    assert "  reproduce   normcli ln … --eps 0.001 --eps-mode outside --ddof 1" in ran.out
 
 
 @pytest.mark.slow

@@ -189,6 +189,13 @@ def test_models_leave_operators_that_the_runtime_has_otherwise(norm, options, sh
     assert reason in model.doc_string
 
 
+@pytest.mark.peers
+def test_models_say_that_they_have_no_operator():
+    onnx = pytest.importorskip("onnx")
+    model = onnx.load_from_string(write_model(make_task("ws")[0]))
+    assert model.doc_string == "By hand: ONNX has no call for weight standardization."
+
+
 def assert_formatted(folder):
     """Require that ruff would leave the modules of a folder as they are."""
     ruff = shutil.which("ruff") or pytest.skip("ruff is of the extra [lint]")

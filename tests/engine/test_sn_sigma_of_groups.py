@@ -31,6 +31,10 @@ def test_what_has_no_arithmetic(x, sigma, normalized):
     np.testing.assert_array_equal(result.normalized, normalized)
 
 
+def test_a_matrix_without_values_has_the_value_0():
+    assert SingularValue(np.empty((0, 3))).known == 0.0
+
+
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int16"])
 def test_against_the_reference(dtype, rng):
     x = np.round(rng.normal(size=(2, 4, 3, 2)) * 100).astype(dtype)

@@ -80,18 +80,6 @@ def test_values_of_any_magnitude(scale, centre, rng):
         assert measure_ulp(fields["std"][c], solved.statistics["std"], "float64") <= 0.54
 
 
-def test_both_deviations_of_images_and_both_variances(rng):
-    x = make(rng, (7, 3, 8, 9), "float64")
-    fields = round_arrays([x[:4], x[4:]])
-    np.testing.assert_allclose(fields["image_std"], x.std(axis=(2, 3)).mean(axis=0), rtol=1e-14)
-    np.testing.assert_allclose(fields["std"], x.std(axis=(0, 2, 3)), rtol=1e-14)
-    np.testing.assert_allclose(fields["var1"], x.var(axis=(0, 2, 3), ddof=1), rtol=1e-14)
-    np.testing.assert_array_equal(fields["min"], x.min(axis=(0, 2, 3)))
-    np.testing.assert_array_equal(fields["max"], x.max(axis=(0, 2, 3)))
-    assert fields["count"].tolist() == [7 * 72] * 3
-    assert "image_std" not in round_arrays([x[:, :, 0, 0]])
-
-
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_nan_omitted_is_as_if_it_were_not_there(dtype, rng):
     x = make(rng, (6, 3, 4, 4), dtype)
@@ -134,27 +122,6 @@ def test_a_file_without_names_first_takes_those_of_the_next_and_refuses_others()
     told = r"^2\.npy names its columns otherwise than 1\.npy, and the first file does not"
     with pytest.raises(DataError, match=told):
         fit_named(None, ("a", "b"), ("b", "a"))
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("either_kernel")
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int64"])
-@pytest.mark.parametrize("norm", ["bn", "maxabs"])
-def test_parts_of_tiles_change_no_bit(norm, dtype, rng):
-    x = make(rng, (6, 7, 5, 16), dtype)
-    if dtype == "int64":
-        x[2, 3] += 2**60
-    else:  # in some parts alone: what is not finite, and what the kernel leaves
-        x[1, 2, 0, 0], x[3, 4, 0, :3], x[5, 5, 4, 15] = np.nan, (np.inf, -np.inf, np.inf), -np.inf
-        x[4, 1], x[4, 1, 0, 0] = 0.0, np.finfo(dtype).smallest_subnormal
-    request = Request(norm, axes=(0, 2, 3))
-    fitted = [round_arrays([x], request, Policy("omit"), threads=1, block=n) for n in (100, 500, 1 << 20)]
-    require_same(fitted[0], fitted[1])
-    require_same(fitted[1], fitted[2])
-    rows = x.transpose(1, 0, 2, 3).reshape(7, -1)
-    np.testing.assert_array_equal(fitted[0]["min"], np.nanmin(rows, axis=1).astype("float64"))
-    np.testing.assert_array_equal(fitted[0]["max"], np.nanmax(rows, axis=1).astype("float64"))
-    np.testing.assert_array_equal(fitted[0]["nan_count"], np.isnan(rows).sum(axis=1))
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from normcli.identifying.faults.fault_search import open_cases
+from normcli.identifying.faults.index_region import find_region
 from normcli.identifying.faults.joint_search import open_joints
-from normcli.identifying.faults.unnamed_fault import find_region
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from tests.conftest import pose

@@ -199,10 +199,6 @@ def test_what_two_conventions_share_is_listed_under_both():
     found = identify(x, normalize(x, "ln", axes=(1, 2, 3)).normalized)
     assert {"ln", "gn"} <= {match.norm for match in found.matches}
     assert "Also: " in diagnose(found).sentence
-    x = make((4, 12, 50)) * np.float32(1e4)
-    match = identify(x, normalize(x, "ln").normalized).matches[0]
-    assert match.eps_range[0] == 0.0
-    assert match.eps_range[1] >= 1e-5
 
 
 @pytest.mark.parametrize("order", [(0, 2, 3, 1), *slowly([(0, 3, 1, 2)])])

@@ -164,3 +164,77 @@ def test_groups_of_a_part_of_a_large_tensor_are_no_other_axes():
     told = normcli.check((1.01 * standardize(x.astype("f8"))).astype("f4"), x, "ln").diagnosis
     assert "axes" not in told.cause, told
     assert "1.01" in told.cause
+
+
+@pytest.mark.parametrize("kind", ["f4", "bfloat16"])
+@pytest.mark.parametrize("mean", [0.0, 30.0])
+def test_few_values_that_are_cut_off_are_no_exceptions_of_a_map(kind, mean):
+    """Which values are wrong is evidence: all beyond the bounds, and no other."""
+    x = draw((6, 96), mean, seed=15).astype(find_type(kind))
+    y = standardize(x.astype("f8")).clip(-2, 2).astype(x.dtype)
+    assert normcli.identify(y, x).diagnosis.cause == "y is ln, but values are cut off beyond -2 and 2"
+
+
+def test_relu_of_one_negative_channel_is_no_zeroed_channel():
+    x, beta = draw((8, 64), seed=3).astype("f4"), np.full(64, 6.0, "f4")
+    beta[43] = -8.0
+    y = np.maximum(standardize(x.astype("f8")) + beta, 0.0).astype("f4")
+    assert normcli.check(y, x, "ln", beta=beta).diagnosis.fault == "after-relu"
+
+
+def test_a_border_of_zeros_is_named():
+    x = draw((7, 5, 8, 8), 2.0, seed=6).astype("f4")
+    y = standardize(x.astype("f8"), (0, 2, 3)).astype("f4")
+    inner = np.zeros_like(y)
+    inner[..., 1:-1, 1:-1] = y[..., 1:-1, 1:-1]
+    assert normcli.check(inner, x, "bn").diagnosis.cause == "bn differs: y is 0 for h=0, 7 or w=0, 7"
+
+
+def test_parts_of_unequal_length_that_count_alike_are_named():
+    """Statistics of ranks with 5 and 3 samples, averaged without weights."""
+    x = draw((8, 4, 6, 6), 1.0, seed=7)
+    parts = x[:5], x[5:]
+    mean, square = (
+        sum(moment.mean((0, 2, 3), keepdims=True) for moment in moments) / 2.0
+        for moments in (parts, [part**2 for part in parts])
+    )
+    y = (x - mean) / np.sqrt(square - mean**2 + 1e-5)
+    told = normcli.check(y.astype("f4"), x.astype("f4"), "bn").diagnosis
+    assert told.cause == "bn differs: unequal parts of n, 5 and 3, count alike"
+
+
+@pytest.mark.parametrize("offset", [0, 1])
+def test_exchanged_parts_of_an_adaptive_norm_are_named(offset):
+    x, scale, shift = draw((3, 5, 32), seed=4), draw((3, 1, 32), 0.0, 0.3, 5), draw((3, 1, 32), 0.0, 0.3, 6)
+    y = (standardize(x) * (1.0 + shift) + scale).astype("f4")
+    arrays = {"gamma": (1 - offset + scale).astype("f4"), "beta": shift.astype("f4"), "gamma_offset": offset}
+    told = normcli.check(y, x.astype("f4"), "ln", feature_axes="BD", layout="BLD", **arrays).diagnosis
+    assert told.fault == "affine-swapped", told
+
+
+def test_a_number_added_to_gamma_is_named():
+    x, gamma = draw((6, 64), seed=12).astype("f4"), draw(64, 1.0, 0.3, 13).astype("f4")
+    y = (standardize(x.astype("f8")) * (gamma + 1e-3)).astype("f4")
+    assert normcli.check(y, x, "ln", gamma=gamma).diagnosis.cause == "ln differs: 0.001 is added to gamma"
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f2"])
+def test_a_factor_of_all_divisors_far_off_centre_is_no_cancellation(dtype):
+    """Sums of squares that cancel would scatter from group to group."""
+    x = draw((12, 64), 300.0, seed=307).astype(dtype)
+    y = (standardize(x.astype("f8")) / 1.003).astype(dtype)
+    assert not normcli.identify(y, x)
+
+
+def test_a_map_with_a_term_may_be_a_norm_without_mean():
+    x = draw((12, 64), 300.0, seed=307).astype(find_type("bfloat16"))
+    told = normcli.identify(divide(x.astype("f8")).astype(x.dtype), x).diagnosis
+    assert "root mean square normalization" in told.alternatives
+    assert not any("255" in other for other in told.alternatives)
+
+
+def test_identify_takes_a_residual():
+    x, residual = draw((6, 64)).astype("f4"), draw((6, 64), seed=1).astype("f4")
+    y = standardize(x.astype("f8") + residual).astype("f4")
+    assert normcli.identify(y, x, residual=residual).found.matches[0].norm == "ln"
+    assert not normcli.identify(y, x)

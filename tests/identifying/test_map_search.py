@@ -39,14 +39,6 @@ def test_a_and_b_of_each_index_are_found(axis, dtype):
 
 
 @pytest.mark.slow
-def test_one_factor_for_all_is_told_with_its_fewest_digits():
-    x = make((7, 5, 3))
-    found = identify(Question(x, x * np.float32(0.5)))
-    assert (found.plain.axes, found.plain.scale.item(), found.plain.shift.item()) == ((), 0.5, 0.0)
-    assert diagnose(found).cause == "y is 0.5 · x for all values"
-
-
-@pytest.mark.slow
 def test_a_norm_of_groups_with_one_statistic_is_told_from_a_plain_map():
     """A single row has one a and one b, and LayerNorm gives both: random ones would not be those."""
     x = make((1, 40))

@@ -24,13 +24,13 @@ def test_every_kind_has_a_word_that_is_documented():
 def test_each_line_has_a_label_or_is_below_another_of_its_kind():
     assert [*WHOLE.list_details()] == [
         ("evidence", "a"), ("", "b"), ("also", "c"), ("", "d"), ("", "e"), ("", "and 2 more"),
-        ("try", "normcli ln …"), ("to tell", "give --gamma"),
+        ("reproduce", "normcli ln …"), ("to tell", "give --gamma"),
     ]  # fmt: skip
     assert [*Diagnosis("none", "nothing known explains y").list_details()] == []
 
 
 def test_the_sentence_is_all_of_it():
-    said = "y is so. Evidence: a; b. Also: c; d; e; and 2 more. Try: normcli ln …. To tell: give --gamma."
+    said = "y is so. Evidence: a; b. Also: c; d; e; and 2 more. Reproduce: normcli ln …. To tell: give --gamma."
     assert WHOLE.sentence == said
     assert WHOLE._replace(alternatives=("c", "d", "e")).shown_alternatives == ("c", "d", "e")
 

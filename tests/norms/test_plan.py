@@ -112,27 +112,6 @@ def test_a_channel_among_words_is_named_and_not_guessed():
 
 
 @pytest.mark.parametrize(
-    ("given", "refused"),
-    [
-        pytest.param({}, False, id="none"),
-        pytest.param({"gamma": None, "beta": np.array([-1.0])}, False, id="as the range has it"),
-        pytest.param({"gamma": np.array([3.0, 3.0])}, False, id="the width"),
-        pytest.param({"gamma": np.array([3.0, 1.0])}, True, id="another for one column"),
-        pytest.param({"beta": np.array([0.0])}, True, id="another beta"),
-    ],
-)
-def test_a_range_is_gamma_and_beta(given, refused):
-    plan = make_plan(Request("minmax", range=(-1.0, 2.0)), (4, 2), np.dtype("f8"))
-    if refused:
-        with pytest.raises(UsageError, match="range says what gamma and beta are; leave them out"):
-            plan.complete_parameters(given)
-    else:
-        assert plan.complete_parameters(given) == {"gamma": 3.0, "beta": -1.0}
-    plain = make_plan(Request("minmax"), (4, 2), np.dtype("f8"))
-    assert plain.complete_parameters(given) is given
-
-
-@pytest.mark.parametrize(
     ("norm", "name", "shape", "fitted"),
     [
         pytest.param("bn", "gamma", (), (6,), id="a number"),

@@ -250,19 +250,6 @@ def test_quotients_half_between_two_floats_go_to_the_even_one(lowest):
     np.testing.assert_array_equal(out[:, 0], quotients.astype(np.float32))
 
 
-@pytest.mark.parametrize("centred", [True, False], ids=["centred", "not centred"])
-@pytest.mark.parametrize("size", [3, 2**20 + 1, 2**60 + 1])
-def test_long_integers_are_rounded_once(size, centred, rng):
-    """They are two doubles each."""
-    x = rng.integers(-(2**62), 2**62, (3, 20)) + np.arange(20)
-    x[:, 10:] = 2**61 + rng.integers(-4 * size, 4 * size, (3, 10))
-    means = [2**61 + Fraction(number, 3) for number in range(3)]
-    centres = Triple(*lay(means, 3)) if centred else None
-    divisor, beta = Pair(*lay([Fraction(3 * size, 2)] * 3, 2)), rng.normal(size=(3, 20))
-    for parameters in ((None, None), (None, beta), (1.0 + beta * beta, None)):
-        check(Case(x, centres, divisor, *parameters), "float64")
-
-
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("centred", [True, False], ids=["centred", "not centred"])
 def test_ordinary_values_are_calculated_once(centred, dtype, rng, monkeypatch):

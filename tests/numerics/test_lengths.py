@@ -29,10 +29,13 @@ from normcli.numerics.statistics.lengths import (
     find_length_of_all,
     fold_powers,
     measure_powers,
+    merge_powers,
 )
 from normcli.numerics.statistics.solution import solve
 from normcli.numerics.workspace import Workspace
 from tests.marks import sampled, slowly
+from tests.reference.rounding import round_once
+from tests.test_exactness import check
 
 EXACT = decimal.Context(100, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
 INF, NAN = math.inf, math.nan
@@ -44,31 +47,6 @@ def find_exactly(values, p):
         sizes = [decimal.Decimal(abs(v)) for v in values if v]
         exponent = decimal.Decimal(p)
         return sum(size**exponent for size in sizes) ** (1 / exponent)
-
-
-def round_once(number):
-    """Return the nearest double, infinite beyond them."""
-    try:
-        return float(Fraction(number))
-    except OverflowError:
-        return math.copysign(INF, number)
-
-
-def check(rows, p):
-    """Hold lengths and elements of rows against exact ones."""
-    result = normalize(rows, "lp", p=p, eps=0.0)
-    for row, norm, normalized in zip(rows, result.norm, result.normalized, strict=True):
-        exact = find_exactly(row.tolist(), p)
-        assert norm == round_once(exact)
-        for value, got in zip(row.tolist(), normalized.tolist(), strict=True):
-            with decimal.localcontext(EXACT):
-                quotient = decimal.Decimal(value) / exact
-            nearest = round_once(quotient)
-            if math.isfinite(nearest):
-                error = abs(Fraction(got) - Fraction(quotient)) / Fraction(math.ulp(nearest))
-                assert error <= Fraction(51, 100)
-            else:
-                assert got == nearest
 
 
 EXPONENTS = [3.0, 0.5, -1.0, 1.7, -2.3, 511.0, *slowly([0.25, 1.5, 4.0, 16.0, 17.0, 100.0, -0.3, -600.0, 513.5, 1e9])]  # fmt: skip
@@ -90,7 +68,7 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_lengths_are_rounded_once(kind, p):
     random = np.random.default_rng(7)
-    check(KINDS[kind](random, random.standard_normal((3, 6))), p)
+    check(normalize(KINDS[kind](random, random.standard_normal((3, 6))), "lp", p=p, eps=0.0))
 
 
 def test_the_largest_p():
@@ -151,6 +129,27 @@ def test_values_that_do_not_count_have_no_part_in_a_length(p):
     assert result.norm[2] == 0.0
 
 
+@sampled
+@pytest.mark.parametrize("p", [3.0, -1.3, 0.4, INF, -INF, 0.0])
+@pytest.mark.parametrize("far", [8, 300])
+def test_leaves_of_any_cut_have_the_same_length(p, far):
+    random = np.random.default_rng(9)
+    x = random.standard_normal((2, 60)) * 10.0 ** random.uniform(-far, far, (2, 60))
+    found = []
+    for size in (60, 20, 3, 1):
+        leaves = measure_powers(x.reshape(-1, size), Workspace(), p=p).reshape((2, -1))
+        found.append(merge_powers(leaves, 60, None, p=p))
+        half = leaves.count.shape[1] // 2 or 1
+        parts = [
+            fold_powers(leaves.map(lambda a, s=slice(start, start + half): a[..., s]), p).arrays()
+            for start in range(0, leaves.count.shape[1], half)
+        ]
+        folded = type(leaves)(*(np.stack(a, axis=-1) for a in zip(*parts, strict=True)))
+        found.append(merge_powers(folded, 60, None, p=p))
+    for lengths in found[1:]:
+        assert_same_lengths(lengths, found[0])
+
+
 @pytest.mark.parametrize(
     ("leaves", "total", "extreme"),
     [
@@ -202,8 +201,15 @@ def test_a_length_just_above_its_largest_value_breaks_ties():
 def test_a_length_between_two_doubles_is_a_tie():
     value = 1.0 + 2.0**-47
     x = np.full((1, 9), value)  # of p = ½ 81 times the value, which ends in half a unit
-    assert normalize(x, "lp", p=0.5).norm[0] == round_once(81 * Fraction(value))
+    assert normalize(x, "lp", p=0.5).norm[0] == round_once(81 * Fraction(value), "float64")
     assert Fraction(81 * value) != 81 * Fraction(value)
+
+
+def assert_same_lengths(found, expected):
+    """Lengths that are exact are the same; others are within what is said of them."""
+    (hi, lo), (other, rest) = found.length, expected.length
+    off = 2.0 * expected.error * np.abs(hi)
+    assert (np.abs((hi - other) + (lo - rest)) <= off).all()
 
 
 @pytest.mark.parametrize("p", [1e300, 7.0, 1.0, -7.0, -1e300])
@@ -220,7 +226,7 @@ def test_lengths_in_decimals_of_values_that_come_one_after_another(p, order):
 def test_the_length_of_all_is_rounded_once(p, scale):
     """Of more values than a leaf has, too: of equal ones, it is what one is times a number that is known."""
     values = np.random.default_rng(13).standard_normal(9) * scale
-    assert find_length_of_all(values, p) == round_once(find_exactly(values.tolist(), p))
+    assert find_length_of_all(values, p) == round_once(Fraction(find_exactly(values.tolist(), p)), "float64")
     assert find_length_of_all(np.full(2**15, scale), p) == math.ldexp(scale, round(15 / p))
 
 

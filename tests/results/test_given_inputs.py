@@ -9,13 +9,8 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.engine.walk import Effort
 from normcli.errors import DataError, UsageError
-from normcli.norms.request import Request
 from normcli.norms.table import NORMS
-from normcli.results.calculate import calculate
-from normcli.results.given_inputs import SelectionRequest, fit_inputs
-from tests.conftest import plan_request
 from tests.marks import sampled, slowly
 from tests.reference.groups import solve_group
 from tests.reference.limits import ELEMENT
@@ -52,22 +47,6 @@ def test_statistics_and_values_are_exact_of_what_counts(norm, dtype, shape, rng)
             values = before[place][here]
             errors = measure_elements(Elements(after[place][here], values), solve_group(plan, values))
             assert max(errors) <= ELEMENT
-
-
-@pytest.mark.slow
-@sampled
-@pytest.mark.parametrize("norm", ["ln", "bn", "rms", "zscore", "l1", "l2"])
-@pytest.mark.parametrize("length", [1, 7, 1000, 9000])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_no_bit_depends_on_tiles_threads_or_order(norm, length, dtype, rng):
-    x = rng.normal(1e4, 1.0, (3, 3, length)).astype(dtype)
-    plan = plan_request(Request(norm), x)
-    inputs = fit_inputs(plan, x, selection=SelectionRequest(rng.random(x.shape) < 0.7, nan="omit"))
-    expected = calculate(plan, x, inputs)
-    for values in (np.asfortranarray(x), x):
-        other = calculate(plan, values, inputs, effort=Effort(threads=2, block=1 << 12, whole=1 << 10))
-        np.testing.assert_array_equal(other.normalized, expected.normalized)
-        np.testing.assert_array_equal(other.counts, expected.counts)
 
 
 @pytest.mark.parametrize("norm", NORMS)

@@ -27,6 +27,7 @@ from normcli.documents.document import (
     describe_members,
 )
 from normcli.documents.plan_header import name_inputs
+from normcli.identifying.question import label_remedy
 from normcli.printable import format_count, make_printable
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ def build_detail(detail: Detail) -> Verdict:
 
 def _build_part(part: JudgedTensor) -> Line:
     """Return a line with the verdict on a tensor, and its cause and remedy below."""
-    told = (("evidence", part.cause), ("try", part.remedy))
+    told = (("evidence", part.cause), (label_remedy(part.remedy or ""), part.remedy))
     details = tuple((label, words) for label, words in told if words is not None)
     return build_short_line(part.role, part, details)
 
@@ -186,9 +187,9 @@ _FEWEST_ALIKE = 3
 
 
 def _suggest_classes(layers: Sequence[LayerVerdict]) -> Iterator[tuple[str, str]]:
-    """Yield a hint, ("try", text), for each class of modules whose layers all have one remedy: another norm.
+    """Yield a pair, ("reproduce", text), for each class of modules whose layers are all another norm.
 
-    A class needs at least three layers. The text says how to record the class as that norm.
+    A class needs at least three layers with one remedy. The text says how to record the class as that norm.
     """
     by_class: dict[str, list[LayerVerdict]] = {}
     for one in layers:
@@ -202,7 +203,7 @@ def _suggest_classes(layers: Sequence[LayerVerdict]) -> Iterator[tuple[str, str]
         norm, _, *options = words
         pairs = zip(options[::2], options[1::2], strict=True)
         spec = ":".join([norm, *(f"{name.removeprefix('--')}={value}" for name, value in pairs)])
-        yield "try", f"record {make_printable(kind)} as {spec}, by also=, if every one is meant so"
+        yield "reproduce", f"record {make_printable(kind)} as {spec}, by also=, if every one is meant so"
 
 
 def _join_alike(layers: Sequence[LayerVerdict]) -> Iterator[list[LayerVerdict]]:

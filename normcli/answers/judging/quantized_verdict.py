@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from normcli.documents.document import Line, RecordDocument, describe_value
 from normcli.documents.number_format import format_shape
 from normcli.documents.plan_header import build_header, describe_plan, describe_tensor, list_facts, name_inputs
+from normcli.identifying.question import label_remedy
 from normcli.printable import make_printable
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class QuantizedVerdict(RecordDocument):
             return
         for part in self.parts:
             facts = (part.text,) if part.cause is None else (part.cause, part.text)
-            details = [] if part.remedy is None else [("try", part.remedy)]
+            details = [] if part.remedy is None else [(label_remedy(part.remedy), part.remedy)]
             if part.worst is not None:
                 at, expected, actual, _ = part.worst
                 values = f"expected {expected:.9g}, actual {actual:.9g}"

@@ -8,6 +8,7 @@
 * `tables`: the rows that yield variants, a table for each part of a norm
 * `row_search`: rows tried on a case, on some values first
 * `joint_search`: the order of trials: y constant or only cast, then faults, pairs of faults, wrong parts of y
-* `unnamed_fault`: numbers recovered from y that no row names; the region of a fault; causes of NaN or 0
+* `unnamed_fault`: numbers recovered from y that no row names; causes of NaN or 0
+* `index_region`: the region of a fault
 * `claim`: a fault with its evidence in bits
 """

@@ -12,6 +12,7 @@ from normcli.dtypes import get_eps, is_half
 from normcli.identifying.faults.fault_evidence import OF_A_NUMBER, lies_near, measure_bits, weigh_statistics
 from normcli.identifying.faults.tables.around import AROUND
 from normcli.identifying.faults.tables.behind import BEHIND
+from normcli.identifying.faults.tables.borrowing import BORROWING
 from normcli.identifying.faults.tables.counting import COUNTING
 from normcli.identifying.faults.tables.dividing import DIVIDING, EPS
 from normcli.identifying.faults.tables.parameters import PARAMETERS, STORED
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 STATISTICS: Sequence[Row] = tuple(
     row._replace(needs=" ".join(("moments", row.needs)))
-    for row in (*STORED, UNDERFLOW, *DIVIDING, *COUNTING, *SUMMING)
+    for row in (*STORED, UNDERFLOW, *DIVIDING, *COUNTING, *BORROWING, *SUMMING)
 )
 """The rows of faults in the statistics of norms that mean and variance, or the mean square, determine."""
 
@@ -56,7 +57,7 @@ GAMMAS = frozenset(("affine-constant", "affine-offset"))
 _APPROXIMATE = "stats-approximate"
 """The id of an approximate root."""
 
-_ANY_NUMBER = GAMMAS | {"stats-constant"}
+_ANY_NUMBER = GAMMAS | {"stats-constant", "affine-gamma-shifted"}
 """The faults of one number for all of y, which may be any."""
 
 ANY_EPS = frozenset(("stats-eps-other", "stats-eps-outside", "stats-ddof"))

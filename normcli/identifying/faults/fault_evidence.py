@@ -12,6 +12,7 @@ from normcli.dtypes import is_half
 from normcli.identifying.faults.shown_statistics import MOST_BITS, measure_doubt
 from normcli.identifying.faults.tables.dividing import EPS
 from normcli.identifying.faults.variant import Used, Variant, weigh_standardized
+from normcli.identifying.models.weight import choose_bits
 
 if TYPE_CHECKING:
     from normcli.dtypes import Floats, Selected
@@ -153,7 +154,8 @@ def _weigh_region(case: Case, found: Found) -> float:
 def _weigh_values(case: Case, found: Found, wrong: Selected) -> float:
     """Return how improbable it is, in bits, that a finding's faults predict the wrong values of y by chance.
 
-    `wrong` is True for the values that count. Values with one mean and divisor count together.
+    `wrong` is True for the values that count. Values with one mean and divisor count together. A step behind
+    the norm also predicts which values are wrong.
     """
     prediction, right = found.prediction, case.right
     moved = np.abs(prediction.values - right.values) / (prediction.allowed + right.allowed)
@@ -165,11 +167,25 @@ def _weigh_values(case: Case, found: Found, wrong: Selected) -> float:
     bits = np.where(is_known | _repeats(case.y, wrong), np.minimum(bits, 1.0), bits)
     shape = _find_statistics(case, found.variants[0])
     if shape is None or found.is_fitted:
-        return float(bits.sum())
+        is_step = found.region is None and found.variants[0].slope is not None
+        return float(bits.sum()) + (_weigh_places(case, wrong) if is_step else 0.0)
     axes = tuple(axis for axis, n in enumerate(shape) if n == 1)
     combine = np.sum if is_half(case.dtype) else np.max  # last roundings average out, those of sums are shared
     together = np.log2(1.0 + combine(times**2, axes))  # of a mean and a divisor, which all these values show
     return float(np.minimum(np.minimum(bits.sum(axes), together), 2.0 * MOST_BITS).sum())
+
+
+def _weigh_places(case: Case, wrong: Selected) -> float:
+    """Return the information, in bits, in which values of each group are wrong, given how many are.
+
+    It is 0 for groups of at most two values, which show no more than their order.
+    """
+    length = math.prod(wrong.shape[axis] for axis in case.axes)
+    if length <= 2:
+        return 0.0
+    each, groups = np.unique(wrong.sum(case.axes), return_counts=True)
+    chosen = (choose_bits(length, count) - math.log2(length) for count in each.tolist())
+    return float(sum(bits * count for bits, count in zip(chosen, groups.tolist(), strict=True)))
 
 
 def _weigh_exactness(case: Case, found: Found) -> float:

@@ -24,6 +24,7 @@ from normcli.identifying.faults.claim import (
     may_be_rounding,
     rank_claims,
 )
+from normcli.identifying.faults.index_region import find_region, tell_places
 from normcli.identifying.faults.row_search import (
     keep_likeliest,
     list_others,
@@ -44,7 +45,7 @@ from normcli.identifying.faults.tables.places import (
     UNKNOWN,
 )
 from normcli.identifying.faults.tables.summing import may_cancel
-from normcli.identifying.faults.unnamed_fault import find_region, find_unknown, tell_places
+from normcli.identifying.faults.unnamed_fault import find_unknown
 from normcli.identifying.faults.variant import NOTHING, Found, IndexRegion, Variant
 from normcli.identifying.models.weight import CERTAIN, choose_bits
 

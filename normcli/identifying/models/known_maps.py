@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.dtypes import get_eps
+from normcli.dtypes import get_eps, is_half
 from normcli.identifying.models.error_bounds import Level
 from normcli.identifying.models.line_fit import PlainMap
 from normcli.norms.conventions import CONVENTIONS
@@ -143,7 +143,8 @@ SPECTRAL = "sn, w divided by its spectral norm, the largest singular value"
 _ITERATED = 2.0**12
 """The error of a singular value found by iteration, in machine epsilons."""
 
-_ROUNDINGS = 8.0
+_ROUNDINGS, _ROUNDINGS_OF_HALF = 8.0, 1.0
+"""Bounds of a kernel's errors, in machine epsilons of y's dtype: of longer dtypes, and of half precision."""
 
 MOST_VALUES = 1 << 20
 """Scalers are not fitted to tensors with more values than this."""
@@ -162,10 +163,14 @@ def name_constants(found: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any]) 
     dtype : numpy.dtype
         The dtype to which y was rounded.
     """
-    level = Level(dtype.name, 1.0, _ROUNDINGS)
+    level = _choose_level(dtype)
     for constants in (*CONSTANTS, *_UNTRAINED):
         if any(made.explains(x, y, dtype, level) for made in _place(constants, x.shape, found.axes)):
             yield constants.words
+
+
+def _choose_level(dtype: np.dtype[Any]) -> Level:
+    return Level(dtype.name, 1.0, _ROUNDINGS_OF_HALF if is_half(dtype) else _ROUNDINGS)
 
 
 def name_map(found: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any], *, is_whole: bool) -> Iterator[str]:
@@ -183,7 +188,7 @@ def name_map(found: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any], *, is_
         False if x and y are only a sample: then scalers and spectral norms are not tried.
     """
     yield from name_constants(found, x, y, dtype)
-    careless, iterated = (Level(dtype.name, 1.0, roundings) for roundings in (_ROUNDINGS, _ITERATED))
+    careless, iterated = _choose_level(dtype), Level(dtype.name, 1.0, _ITERATED)
     if len(found.axes) == 1 and x.ndim > 1 and not found.shift.any():
         yield WEIGHT
     if not is_whole or x.size > MOST_VALUES or not np.isfinite(x).all():

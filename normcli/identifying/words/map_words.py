@@ -59,7 +59,8 @@ def diagnose_map(found: Identification, plain: PlainMap, layout: Layout) -> Diag
         evidence += [f"a is {_format_numbers(plain.scale)}", *shift]
     elif plain.shift.any():
         centred = name_norms(match for match in found.doubtful if NORMS[match.norm].centre is Centre.MEAN)
-        possible += centred
+        exact = [match for match in found.doubtful if match.equal == 1.0]  # b may be rounding
+        possible += dict.fromkeys((*centred, *name_norms(exact)))
         evidence += ["y shows no statistic of x but its mean"] if centred else []
     else:
         possible += name_norms(match for match in found.doubtful if match.bits > 0.0)

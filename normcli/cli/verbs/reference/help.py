@@ -257,7 +257,7 @@ def _list_dump_members() -> Topic:
     """
     return "Dumps: normcli-dump/1", {
         "NAME.input, NAME.output": "what the norm took and gave",
-        "NAME.weight, NAME.bias": "gamma and beta, as the framework has them",
+        "NAME.weight, NAME.bias": "gamma and beta, as the framework has them; or NAME.gamma, NAME.beta",
         "NAME.running_mean, _var": "running statistics before the run",
         "NAME.running_mean_after, …": "and after it, where it updates them",
         "NAME.gate": "what multiplies its result, or its input, behind an activation",
@@ -286,7 +286,7 @@ def _list_joints() -> Topic:
     """List where a norm may be wrong.
 
     check and identify name one of these where it gives every value of a tensor, or every one of a part of it.
-    JSON has its id as fault; ids stay as they are. Below an id stand the cause, what to try, and the fault in
+    JSON has its id as fault; ids stay as they are. Below an id stand the cause, what to mend, and the fault in
     NumPy, where x is the input, y the right result, xhat that before gamma and beta, d the divisor, r a
     residual, z a gate; in backward passes g is dy · gamma, and right the right gradient. What N, K, A or AXIS
     is, the tensor shows.
@@ -306,7 +306,7 @@ def _list_faults(joint: str) -> Callable[[], Topic]:
         rows = {}
         for fault in (each.generalize() for each in (*(row.fault for row in FAULTS), *list_faults())):
             if fault.id.startswith(f"{joint}-"):
-                rows[fault.id] = "\n".join((fault.words, f"try: {fault.remedy}", fault.example))
+                rows[fault.id] = "\n".join((fault.words, f"mend: {fault.remedy}", fault.example))
         return f"{JOINTS[joint].capitalize()} ({joint}-)", rows
 
     return list_rows

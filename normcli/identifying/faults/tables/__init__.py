@@ -1,7 +1,8 @@
 """Rows of faults, a table for each part of a norm that may be wrong.
 
 * `around`: the inputs of the norm: casts of x, the residual, the gate
-* `counting`: statistics of other values: padding, wrong counts, slices, shards, other rows or axes
+* `counting`: statistics of other values: padding, wrong counts, slices, shards
+* `borrowing`: statistics of another group, or over other axes
 * `dividing`: mean and divisor: eps, ddof, medians, approximate roots, statistics in half precision
 * `summing`: sums that overflow, underflow, cancel (E[x²] − E[x]²), or are added in half precision
 * `parameters`: gamma, beta and running statistics: left out, exchanged, rolled, rounded, updated first

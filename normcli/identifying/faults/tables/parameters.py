@@ -35,6 +35,19 @@ def _add_one(case: Case) -> Variant:
     return Variant(gamma=case.gamma + 1.0, values={"used": "1 + gamma", "meant": "gamma"})
 
 
+def _swap(case: Case) -> Iterator[Variant]:
+    """Yield the variants with gamma and beta exchanged, as given, and before 1 was added to the gamma given."""
+    for offset in dict.fromkeys((case.plan.spec.gamma_offset, 1)):
+        yield Variant(gamma=case.beta + offset, beta=case.gamma - offset)
+
+
+def _shift_gamma(case: Case) -> Variant | None:
+    """Return the variant with one number, the median that y shows, added to each gamma; None if it is 0."""
+    shown = recover_parameters(case)[0] - case.gamma
+    term = float(np.median(shown[np.isfinite(shown)])) if np.isfinite(shown).any() else 0.0
+    return Variant(gamma=case.gamma + term, values={"term": f"{term:.3g}"}, numbers=1) if term else None
+
+
 def _replace(case: Case, gamma: Floats, beta: Floats) -> Iterator[Variant]:
     """Yield variants with another gamma, with another beta, and with both.
 
@@ -182,7 +195,7 @@ PARAMETERS: Sequence[Row] = (
         lambda c: Variant(gamma=np.ones_like(c.gamma), beta=np.zeros_like(c.beta)), "gamma beta"),
     Row("affine-gamma-missing", lambda c: Variant(gamma=np.ones_like(c.gamma)), "gamma"),
     Row("affine-beta-missing", lambda c: Variant(beta=np.zeros_like(c.beta)), "beta"),
-    Row("affine-swapped", lambda c: Variant(gamma=c.beta, beta=c.gamma), "gamma beta"),
+    Row("affine-swapped", _swap, "gamma beta"),
     Row("affine-gamma-plus-one", _add_one, "gamma"),
     Row("affine-gamma-plus-two", _change_gamma(lambda g: 2.0 + g), "gamma"),
     Row("affine-gamma-plus-one-twice", _change_gamma(lambda g: (1.0 + g) ** 2), "gamma"),
@@ -192,6 +205,7 @@ PARAMETERS: Sequence[Row] = (
     Row("affine-gamma-divided", _change_gamma(lambda g: 1.0 / g), "gamma"),
     Row("affine-gamma-exp", _change_gamma(np.exp), "gamma"),
     Row("affine-gamma-absolute", _change_gamma(np.abs), "gamma"),
+    Row("affine-gamma-shifted", _shift_gamma, "gamma"),
     Row("affine-beta-first", lambda c: Variant(beta=c.gamma * c.beta), "gamma beta"),
     Row("affine-beta-negated", lambda c: Variant(beta=-c.beta), "beta"),
     Row("affine-beta-doubled", lambda c: Variant(beta=2.0 * c.beta), "beta"),
