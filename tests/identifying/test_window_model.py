@@ -9,10 +9,6 @@ import pytest
 
 from normcli import normalize
 from normcli.identifying.identify import identify
-from normcli.identifying.models.window_model import (
-    find_sides,
-    find_windows,
-)
 from normcli.identifying.question import Question
 
 
@@ -39,29 +35,3 @@ def test_a_window_that_is_shorter_than_the_axis_tells_frameworks_apart(channels,
     x = np.random.default_rng(0).normal(0.3, 1.7, (9, channels, 9))
     y = normalize(x, "lrn", size=3, alpha=0.5, exponent=0.6, k=2.0).normalized
     assert bool(identify(Question(x, y), "lrn").matches[0].like) is tells
-
-
-LRN = np.random.default_rng(0).normal(0.3, 1.7, (3, 9, 4))
-
-
-def find(y, slack=2.0**-50, x=LRN):
-    slack = slack * np.abs(y)
-    return list(find_windows(x, y, slack, find_sides(x, y, slack)))
-
-
-@pytest.mark.all_quick
-@pytest.mark.parametrize(
-    "change",
-    [
-        pytest.param(lambda y: y * 1.001, id="a factor"),
-        pytest.param(lambda y: np.where(y == y.max(), 0.9 * y, y), id="one value"),
-        pytest.param(lambda y: np.where(y == y.max(), -y, y), id="a sign"),
-        pytest.param(lambda y: np.where(y == y.max(), 0.0, y), id="a zero"),
-        pytest.param(lambda y: np.where(y == y.max(), np.nan, y), id="nan"),
-        pytest.param(lambda y: LRN * 0.5, id="no window"),
-        pytest.param(lambda y: LRN / (2.0 - 0.01 * LRN**2), id="that grows"),
-    ],
-)
-def test_what_no_window_gives(change):
-    y = change(normalize(LRN, "lrn", size=3, alpha=0.5, k=2.0).normalized)
-    assert not find(y)
