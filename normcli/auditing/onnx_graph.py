@@ -37,6 +37,13 @@ class GraphNorm(NamedTuple):
     settings: LayerSettings
     tensors: Mapping[str, str]
 
+    @classmethod
+    def of(
+        cls, node: Any, norm: str, options: dict[str, Any], tensors: Mapping[str, str], **more: Any
+    ) -> GraphNorm:
+        """Return a norm with the name of a node, or of its output; `more` are further settings of the layer."""
+        return cls(LayerSettings(node.name or node.output[0], norm, options, **more), tensors)
+
     def name_module(self) -> GraphNorm:
         """Return this norm under the path of the module of PyTorch that it comes from, if a name tells it.
 
@@ -151,16 +158,22 @@ class _NodeRule(NamedTuple):
     like: str | None = "onnx"
 
 
+_ATTRIBUTES = {"epsilon": "eps", "axis": "first_axis"}
+"""The attributes of a node that reduces from an axis to the last one."""
+
+_OF_LAST = {"eps": 1e-5, "first_axis": -1}
+_OF_SUM = {"eps": 1e-12, "first_axis": -1}
+
 _NODES: Mapping[str, _NodeRule] = {
-    "LayerNormalization": _NodeRule("ln"),
+    "LayerNormalization": _NodeRule("ln", options=_ATTRIBUTES, defaults=_OF_LAST),
     "BatchNormalization": _NodeRule("bn", ("input", *WEIGHTS)),
     "InstanceNormalization": _NodeRule("in"),
     "GroupNormalization": _NodeRule("gn", options={"epsilon": "eps", "num_groups": "groups"}),
-    "RMSNormalization": _NodeRule("rms", ("input", "weight")),
-    "SimplifiedLayerNormalization": _NodeRule("rms", ("input", "weight")),
-    "SkipLayerNormalization": _NodeRule("ln", ("", "", "weight", "bias"), defaults={"eps": 1e-12}),
-    "SkipSimplifiedLayerNormalization": _NodeRule("rms", ("", "", "weight"), defaults={"eps": 1e-12}),
-    "LpNormalization": _NodeRule("lp", ("input",), {"p": "p"}, {"p": 2}, like=None),
+    "RMSNormalization": _NodeRule("rms", ("input", "weight"), _ATTRIBUTES, _OF_LAST),
+    "SimplifiedLayerNormalization": _NodeRule("rms", ("input", "weight"), _ATTRIBUTES, _OF_LAST),
+    "SkipLayerNormalization": _NodeRule("ln", ("", "", "weight", "bias"), defaults=_OF_SUM),
+    "SkipSimplifiedLayerNormalization": _NodeRule("rms", ("", "", "weight"), defaults=_OF_SUM),
+    "LpNormalization": _NodeRule("lp", ("input",), {"p": "p", "axis": "axes"}, {"p": 2, "axes": -1}, like=None),
     "MeanVarianceNormalization": _NodeRule("mvn", ("input",), {"axes": "axes"}, {"axes": (0, 2, 3)}),
     "LRN": _NodeRule(
         "lrn", ("input",), {"size": "size", "alpha": "alpha", "beta": "exponent", "bias": "k"},
@@ -181,12 +194,8 @@ def _read_node(node: Any) -> GraphNorm:
     rule, given = _NODES[node.op_type], read_attributes(node)
     options = {option: given[name] for name, option in rule.options.items() if name in given}
     options = {name: _shorten(value) for name, value in {**rule.defaults, **options}.items()}
-    if node.op_type in ("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization"):
-        options["first_axis"] = int(given.get("axis", -1))
-    elif node.op_type == "LpNormalization":
-        options["axes"] = (int(given.get("axis", -1)),)
-    elif node.op_type.startswith("Skip"):
-        options["first_axis"] = -1
+    if isinstance(options.get("axes"), int):
+        options["axes"] = (options["axes"],)
     if rule.like is not None:
         options["like"] = rule.like
     pairs = zip(rule.roles, node.input, strict=False)
@@ -194,12 +203,8 @@ def _read_node(node: Any) -> GraphNorm:
     tensors["output"] = node.output[0]
     if node.op_type.startswith("Skip"):
         tensors["input"] = node.output[_SUM_OF_SKIP] if len(node.output) > _SUM_OF_SKIP else ""
-    trains = bool(given.get("training_mode", 0))
-    settings = LayerSettings(
-        node.name or node.output[0], rule.norm, options,
-        evaluation=RUNNING[0] in tensors and not trains, kind=node.op_type,
-    )  # fmt: skip
-    return GraphNorm(settings, tensors)
+    evaluates = RUNNING[0] in tensors and not given.get("training_mode", 0)
+    return GraphNorm.of(node, rule.norm, options, tensors, evaluation=evaluates, kind=node.op_type)
 
 
 def _shorten(value: Any) -> Any:
@@ -238,8 +243,7 @@ def _read_chain(graph: Graph, root: Any) -> GraphNorm | None:
     norm, x = ("rms", divided) if centre is None else ("ln", difference.input[0])
     tensors = {"input": x, **_follow(graph, quotient)}
     options = {"axes": axes, "eps": _shorten(eps)}
-    name = quotient.name or quotient.output[0]
-    return GraphNorm(LayerSettings(name, norm, options, kind=CHAIN), tensors)
+    return GraphNorm.of(quotient, norm, options, tensors, kind=CHAIN)
 
 
 _EXPONENTS = {"ReduceL1": 1.0, "ReduceL2": 2.0}
@@ -262,8 +266,7 @@ def _read_length(graph: Graph, reduced: Any) -> GraphNorm | None:
     if eps is None or quotient is None or quotient.input[0] != x:
         return None
     options = {"axes": axes, "eps": _shorten(float(eps)), "p": _EXPONENTS[reduced.op_type]}
-    settings = LayerSettings(quotient.name or quotient.output[0], "lp", options, kind=CHAIN)
-    return GraphNorm(settings, {"input": x, "output": quotient.output[0]})
+    return GraphNorm.of(quotient, "lp", options, {"input": x, "output": quotient.output[0]}, kind=CHAIN)
 
 
 _CHAINS: Mapping[str, Callable[[Graph, Any], GraphNorm | None]] = {

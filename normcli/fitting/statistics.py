@@ -10,7 +10,7 @@ from normcli.errors import DataError, name_subject
 from normcli.fitting.by_column import number_groups_of, sort_labels
 from normcli.fitting.shards import join_shards
 from normcli.fitting.subject import has_images
-from normcli.fitting.sums import Sums, solve_sums
+from normcli.fitting.sums import Sums, find_ends, find_image_std, solve_sums
 from normcli.norms.request import Request
 from normcli.numerics.statistics.solution import solve
 from normcli.printable import format_count
@@ -141,22 +141,18 @@ class Rounded(NamedTuple):
 def round_stats(stats: Stats) -> Rounded:
     """Return the statistics that follow from exact sums or quantiles, by name, each rounded once."""
     plan = stats.subject.plan(stats.samples)
-    images = has_images(plan)
+    ends = find_ends(stats.sums, omits_nan=stats.omits_nan)
     with np.errstate(all="ignore"):
-        solved = solve_sums(plan, stats.sums, omits_nan=stats.omits_nan, images=images)
-        fields: dict[str, NDArray[np.generic]] = dict(solve(plan, stats.quantiles or solved.moments).statistics)
+        measured = find_moments(plan, stats)
+        fields: dict[str, NDArray[np.generic]] = dict(solve(plan, measured).statistics)
         if "std" in fields:
             for ddof in {0, 1} - {plan.spec.ddof}:
-                found = solve(plan.change_spec(ddof=ddof), solved.moments).statistics
+                found = solve(plan.change_spec(ddof=ddof), measured).statistics
                 fields |= {f"{name}{ddof}": found[name] for name in ("var", "std")}
-    if solved.image_std is not None:
-        fields["image_std"] = solved.image_std
-    fields |= {
-        "min": solved.low.hi,
-        "max": solved.high.hi,
-        "count": solved.moments.count.astype(np.int64),
-        "nan_count": stats.sums.nan,
-    }
+        if has_images(plan):
+            fields["image_std"] = find_image_std(stats.sums, omits_nan=stats.omits_nan)
+    count = ends.count.astype(np.int64)
+    fields |= {"min": ends.low, "max": ends.high, "count": count, "nan_count": stats.sums.nan}
     shape = plan.grid.stats_shape
     return Rounded(plan, {name: values.reshape(shape) for name, values in fields.items()})
 
@@ -224,7 +220,7 @@ def find_moments(plan: Plan, stats: Stats) -> Measured:
     if stats.quantiles is not None:
         return stats.quantiles
     with np.errstate(all="ignore"):
-        return solve_sums(plan, stats.sums, omits_nan=stats.omits_nan, images=False).moments
+        return solve_sums(plan, stats.sums, omits_nan=stats.omits_nan)
 
 
 def merge_stats(first: Stats, other: Stats, first_name: str, name: str) -> Stats:

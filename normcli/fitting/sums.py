@@ -28,7 +28,6 @@ from normcli.numerics.statistics.order_statistics import make_extremes
 from normcli.numerics.sums.fixed_point import ALL, Fixed
 from normcli.numerics.sums.leaf_records import make_leaves
 from normcli.printable import agree
-from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -155,69 +154,45 @@ class Sums:
         return folded
 
 
-class Solved(NamedTuple):
-    """The moments and extremes that follow from sums, one number for each group.
+def find_ends(sums: Sums, *, omits_nan: bool) -> Extremes:
+    """Return the least and the largest value of each group, and the number of values that count.
 
-    Parameters
-    ----------
-    moments : Moments, Lengths or Extremes
-        The sums about the mean, lengths or extremes from which `solve` calculates the norm's statistics;
-        `count` is the number of values of each group that count.
-    low, high : Pair of ndarray
-        The least and the largest value; NaN for a group without values, or with a NaN that is not left out.
-    image_std : ndarray or None
-        The mean of the samples' standard deviations; None if `solve_sums` was called with `images` False.
+    The values are NaN for a group without values, or with a NaN that is not left out (`omits_nan` False).
     """
+    count = (sums.size - (sums.nan if omits_nan else 0)).astype(np.float64)
+    known = (count > 0) & (omits_nan | (sums.nan == 0))
+    low, high = (pair.keep(known, np.nan) for pair in (sums.low, sums.high))
+    return make_extremes(low, high, count)
 
-    moments: Moments | Lengths | Extremes
-    low: Pair
-    high: Pair
-    image_std: Floats | None
 
+def solve_sums(plan: Plan, sums: Sums, *, omits_nan: bool) -> Moments | Lengths | Extremes:
+    """Return what the norm is solved from: mean and mean square, length or extremes of each group.
 
-def solve_sums(plan: Plan, sums: Sums, *, omits_nan: bool, images: bool) -> Solved:
-    """Return mean and mean square, lengths or extremes of each group, as far as the norm needs them.
-
-    Parameters
-    ----------
-    plan : Plan
-    sums : Sums
-    omits_nan : bool
-        Whether NaN is left out; otherwise the statistics of its group are NaN.
-    images : bool
-        Whether the mean of the samples' standard deviations is calculated.
+    They are NaN for a group without values, or with a NaN that is not left out (`omits_nan` False).
     """
-    infinite = sums.above + sums.below
-    count = (sums.count + infinite + (0 if omits_nan else sums.nan)).astype(np.float64)
-    has_nan = np.zeros(len(count), bool) if omits_nan else sums.nan > 0
-    nothing = count == 0
-    unknown = has_nan | nothing
-    low, high = (pair.keep(~unknown, np.nan) for pair in (sums.low, sums.high))
-    moments: Moments | Lengths | Extremes
+    ends = find_ends(sums, omits_nan=omits_nan)
     if plan.norm.divisor.measurement is Measurement.EXTREMES:
-        moments = make_extremes(low, high, count)
-    elif plan.spec.p is not None and np.isinf(plan.spec.p):
-        ends = zip(pair_negate(low), high, strict=True)
-        length = find_largest(Pair(*(np.stack(both, axis=-1) for both in ends)))
-        moments = Lengths(count, length)
-    else:
-        centred = plan.norm.divisor.about_mean
-        moments = _make_moments(sums.total, sums.square, count, centred=centred)
-        _set_not_finite(plan, moments, sums, unknown)
-    image_std = None
-    if images:
-        means = _find_means(sums.deviation, sums.images)
-        image_std = np.where(has_nan | (infinite > 0) | (sums.images == 0), np.nan, means)
-    return Solved(moments, low, high, image_std)
+        return ends
+    if plan.spec.p is not None and np.isinf(plan.spec.p):
+        low, high = Pair(ends.low, ends.low_rest), Pair(ends.high, ends.high_rest)
+        sizes = zip(pair_negate(low), high, strict=True)
+        return Lengths(ends.count, find_largest(Pair(*(np.stack(both, axis=-1) for both in sizes))))
+    moments = _make_moments(sums.total, sums.square, ends.count, centred=plan.norm.divisor.about_mean)
+    _set_not_finite(plan, moments, sums, np.isnan(ends.low))
+    return moments
 
 
-def _find_means(total: Fixed, count: Integers) -> Floats:
-    """Return exact sums over counts, rounded once; NaN where the count is 0."""
-    moments = _make_moments(total, Fixed.zeros(len(count)), count.astype(np.float64), centred=True)
-    for group in np.flatnonzero(moments.undecided & (count > 0)).tolist():
+def find_image_std(sums: Sums, *, omits_nan: bool) -> Floats:
+    """Return the mean of the samples' standard deviations in each group, rounded once.
+
+    It is NaN for a group without samples, with infinities, or with a NaN that is not left out.
+    """
+    images = sums.images
+    moments = _make_moments(sums.deviation, Fixed.zeros(len(images)), images.astype(np.float64), centred=True)
+    for group in np.flatnonzero(moments.undecided & (images > 0)).tolist():
         moments.mean.hi[group] = round_once(moments.recall(group).mean())
-    means: Floats = moments.mean.hi
-    return means
+    known = (images > 0) & (sums.above + sums.below == 0) & (omits_nan | (sums.nan == 0))
+    return np.where(known, moments.mean.hi, np.nan)
 
 
 def find_deviations(total: Fixed, square: Fixed, count: Floats) -> Floats:

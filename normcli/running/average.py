@@ -245,14 +245,11 @@ def measure_gap(result: Result, after: State) -> float:
     inputs = result.inputs._replace(given=after.statistics)
     evaluated, _ = run(result.plan, result.input, inputs, effort=result.effort)
     largest = 0.0
+    take = np.maximum if result.selection is None else np.fmax  # values that do not count may be NaN in both
     for mine, theirs in zip(iterate_pieces(result.normalized), iterate_pieces(evaluated), strict=True):
         with np.errstate(invalid="ignore"):
             gaps = np.abs(mine.astype(np.float64) - theirs.astype(np.float64))
-        if result.selection is not None:  # values that do not count may be NaN in both
-            gaps = np.nan_to_num(gaps, nan=0.0)
-        largest = max(largest, float(gaps.max(initial=0.0))) if not np.isnan(gaps).any() else math.nan
-        if math.isnan(largest):
-            break
+            largest = float(take.reduce(gaps, axis=None, initial=largest))
     return largest
 
 

@@ -51,6 +51,13 @@ def test_several_batches_in_one_call_or_in_many(normcli, batches, tmp_path):
     np.testing.assert_array_equal(state.statistics.mean, ran.json["running"]["mean"])
 
 
+@pytest.mark.parametrize("mask", [(), ("--mask", "[[1],[1],[0]]")], ids=["all", "masked"])
+def test_an_infinite_gap_is_infinite(mask, normcli):
+    running = ("--running-mean", "[0]", "--running-var", "[0]", "--momentum", 0, "--eps", 0)
+    (step,) = normcli("bn", "--data", "[[1.0],[2.0],[3.0]]", *running, *mask, "-f", "json").json["steps"]
+    assert step["gap"] == "inf"
+
+
 def test_the_run_is_told_with_its_arithmetic(normcli, tmp_path):
     ran = normcli("bn", "--state", tmp_path / "bn.npz", "--data", "[[1, 5], [3, 9]]", "--momentum", "0.5")
     assert "0.5 · running + 0.5 · batch   (momentum 0.5 of the new)" in ran.out

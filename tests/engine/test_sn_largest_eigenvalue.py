@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from normcli.engine.sn.largest_eigenvalue import (
+    Basis,
+    GramOperator,
     enclose_square,
 )
-from normcli.engine.sn.leading_vectors import find_leading
+from normcli.engine.sn.leading_vectors import _isolate_first, find_leading
 
 HADAMARD = np.kron([[1, 1], [1, -1]], np.kron([[1, 1], [1, -1]], [[1, 1], [1, -1]])).astype(float)
 NEAR = 1.0 + 2.0**-52
@@ -77,6 +79,73 @@ def test_a_cluster_beside_smaller_values(rng):
     assert (high - low) * 2**150 <= high
     assert has_positive_pivots(matrix, high + high / 2**300)
     assert not has_positive_pivots(matrix, low)
+
+
+def to_fractions(values, exponent=0):
+    return np.array(
+        [[Fraction(value) * Fraction(2) ** exponent for value in row] for row in values.tolist()], dtype=object
+    )
+
+
+def measure_square(matrix):
+    """Return the sum of squares of a matrix of fractions."""
+    return sum(value * value for value in np.ravel(matrix))
+
+
+MATRICES = {
+    "alike": np.random.default_rng(8).normal(size=(7, 5)),
+    "small": np.random.default_rng(9).normal(size=(4, 4)) * 2.0**-700,
+    "integers": np.random.default_rng(10).integers(-(2**62), 2**62, (5, 3)),
+}
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_bounds_of_what_doubles_leave_hold_and_are_narrow(name):
+    matrix = MATRICES[name]
+    gram = GramOperator(matrix)
+    exact = to_fractions(matrix)
+    product = exact.T @ exact
+    written = gram.write()
+    assert (to_fractions(written.values, written.exponent) == product).all()
+    approximation = gram.approximate()
+    off = to_fractions(approximation.values) - product / Fraction(2) ** approximation.exponent
+    assert measure_square(off) <= Fraction(approximation.error) ** 2
+    assert approximation.error <= 2.0**-40
+    basis = Basis(gram)
+    vectors, values = to_fractions(basis._vectors), np.diag([Fraction(value) for value in basis._values])
+    off = product / Fraction(2) ** approximation.exponent - vectors @ values @ vectors.T
+    assert measure_square(off) <= Fraction(basis._error) ** 2
+    assert basis._error <= 2.0**-40
+    skew = vectors.T @ vectors - np.eye(len(vectors), dtype=int)
+    assert measure_square(skew) <= Fraction(basis._skew) ** 2
+    assert basis._skew <= 2.0**-40
+    assert basis.count == 1
+
+
+def count_above(matrix, square):
+    """Return how many eigenvalues of WᵀW are above a number, by the signs of its pivots (Sylvester)."""
+    left = [list(row) for row in matrix.T @ matrix - square * np.eye(matrix.shape[1], dtype=int)]
+    positive = 0
+    for k in range(len(left)):
+        positive += left[k][k] > 0
+        for i in range(k + 1, len(left)):
+            factor = left[i][k] / left[k][k]
+            left[i] = [a - factor * b for a, b in zip(left[i], left[k], strict=True)]
+    return positive
+
+
+@pytest.mark.parametrize("gap", [2.0**-60, 2.0**-44, 0.0])
+def test_bounds_of_an_eigenvector_that_doubles_do_not_tell_apart(gap, rng):
+    matrix = np.kron(np.eye(2), rng.normal(size=(3, 2)))
+    matrix[0, 3] = gap
+    found = _isolate_first(GramOperator(matrix), 100)
+    if not gap:
+        assert found is None
+        return
+    assert count_above(to_fractions(matrix), found.most) == 1
+    assert count_above(to_fractions(matrix), found.square.low) == 1
+    assert count_above(to_fractions(matrix), found.square.high) == 0
+    assert found.square.high - found.square.low < Fraction(1, 2**200)
 
 
 @pytest.mark.parametrize("turned", [False, True])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.engine.sn.power_iterations import enclose_estimate, iterate
+from normcli.engine.sn.power_iterations import _bound_stretch, enclose_estimate, iterate
 from normcli.errors import DataError, UsageError
 from normcli.norms.spec import Iteration
 
@@ -177,6 +177,21 @@ def test_fit_refuses_a_start_of_any_length_as_it_refuses_the_norm(normcli, tmp_p
     ran = normcli("fit", "sn", "-i", tmp_path / "w.npy", "--u", "[1]", "-o", tmp_path / "stats.npz")
     assert ran.code == 2
     assert "does not follow from those of its parts" in ran.err
+
+
+@pytest.mark.parametrize("closely", [True, False])
+@pytest.mark.parametrize("exponent", [0, 600, -600])
+@pytest.mark.parametrize("left", [[1], [1, 2], [3, -1, 2], [5, 5, 7, 0]])
+def test_a_matrix_stretches_no_vector_more_than_its_bound(left, exponent, closely):
+    """The largest singular value of one of rank 1 is its length, and no bound is nearer than doubles tell."""
+    matrix = np.ldexp(np.outer(left, [2.0, -3.0, 1.0]), exponent)
+    square = sum(Fraction(value) ** 2 for value in matrix.ravel())
+    bound = _bound_stretch(matrix, closely=closely)
+    assert square <= bound * bound <= square * Fraction(1001, 1000)
+    bound = _bound_stretch(
+        np.kron(np.eye(2), matrix), closely=closely
+    )  # two largest values: closely, 2^(1/8) of one
+    assert square <= bound * bound <= square * Fraction(120 if closely else 202, 100)
 
 
 @pytest.mark.parametrize("name", LINES)

@@ -13,6 +13,7 @@ import pytest
 import normcli as library
 from normcli.cli.run import run
 from normcli.errors import DataError
+from normcli.fitting.shards import Shards, join_shards
 
 
 @pytest.fixture
@@ -153,3 +154,22 @@ def test_a_part_of_a_file_is_called_one_and_arrays_of_an_archive_are_counted(fol
     x = np.load("x.npy")
     np.savez("both.npz", a=x[:5], b=x[5:])
     assert "1 file   6 samples" in normcli("fit", "bn", "both.npz", "--shard", "2/2").out
+
+
+HALVES = Shards(2, (1,), "a"), Shards(2, (2,), "a")
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "together"),
+    [
+        pytest.param(None, HALVES[0], HALVES[0], id="the first of other data"),
+        pytest.param(HALVES[0], None, HALVES[0], id="the second of other data"),
+        pytest.param(None, None, None, id="neither in parts"),
+        pytest.param(*HALVES[::-1], Shards(2, (1, 2), "a"), id="two halves"),
+        pytest.param(HALVES[0], Shards(2, (2,), ""), Shards(2, (1, 2), "a"), id="of inputs that one tells"),
+        pytest.param(Shards(2, (1,), ""), HALVES[1], Shards(2, (1, 2), "a"), id="that the other tells"),
+        pytest.param(Shards(2, (1, 2), "a"), Shards(3, (1, 2, 3), "b"), None, id="two whole fits"),
+    ],
+)
+def test_which_parts_are_held_together(mine, theirs, together):
+    assert join_shards(mine, theirs) == together

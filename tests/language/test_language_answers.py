@@ -48,6 +48,7 @@ ANSWERS = [
     "help words",
     "--help",
     "bn --help",
+    "fold --help",
 ]
 
 WORDS_OF_EVERY_LANGUAGE = {
@@ -61,7 +62,7 @@ WORDS_OF_EVERY_LANGUAGE = {
     "Ioffe", "Szegedy", "Ba", "Kiros", "Hinton", "Ulyanov", "Vedaldi", "Lempitsky", "Wu", "He", "Zhang", "Sennrich", "Salimans",
     "Kingma", "Qiao", "Miyato", "Krizhevsky", "et", "al", "Welford", "StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler",
     "LLaMA", "Markdown", "AlexNet", "GoogLeNet", "Caffe", "Python", "Lines", "pickle", "pandas", "Ctrl", "shell", "Runtime", "MeanVarianceNormalization",
-    "deprecated", "eval", "exact", "after", "before", "fuse", "long", "rank", "auto", "guessed", "pass", "propagate", "new", "outside", "inside", "rounded", "table", "randint", "token", "channel", "floor",
+    "Sequential", "Equinox", "state", "dict", "out", "deprecated", "eval", "exact", "after", "before", "fuse", "long", "rank", "auto", "guessed", "pass", "propagate", "new", "outside", "inside", "rounded", "table", "randint", "token", "channel", "floor",
 }  # fmt: skip
 
 

@@ -26,6 +26,12 @@ def rms(x):
     return x.astype("f8") / np.sqrt(np.mean(x.astype("f8") ** 2, -1, keepdims=True) + 1e-5)
 
 
+def skip_tail():
+    y = np.zeros_like(X)
+    y[:, :40] = ln(X[:, :40])
+    return y
+
+
 def outside(x, eps):
     wide = x.astype("f8")
     return ((wide - wide.mean(-1, keepdims=True)) / (wide.std(-1, keepdims=True) + eps)).astype(x.dtype)
@@ -40,6 +46,7 @@ SMALL = (X - 5.0) * np.float32(0.003)
     [
         pytest.param(ln(X), X, "ln", {"mask": np.arange(50) < 40}, "values count that are masked", id="mask"),
         pytest.param(ln(X, 1e-12), X, "ln", {}, "eps is at most ", id="eps of bert"),
+        pytest.param(skip_tail(), X, "ln", {}, "statistics are of the first 40 of 50 along c", id="tail"),
     ],
 )  # fmt: skip
 def test_the_cause_is_said_first(y, x, norm, options, cause):

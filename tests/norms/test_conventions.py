@@ -69,6 +69,11 @@ def test_the_machine_epsilon_is_that_of_the_arithmetic(dtype, eps):
     assert normalize(np.ones((2, 3), dtype), "rms", like="torch").plan.spec.eps == eps
 
 
+def test_the_eps_of_per_image_standardization_is_of_the_image():
+    plan = normalize(np.zeros((2, 3, 4, 5)), "zscore", like="tensorflow").plan
+    assert (plan.grid.axes, plan.spec.eps) == ((1, 2, 3), 1 / np.sqrt(60))
+
+
 @pytest.mark.parametrize(
     ("norm", "like", "options", "shape", "expected"),
     [

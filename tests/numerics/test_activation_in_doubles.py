@@ -7,7 +7,6 @@ import pytest
 
 from normcli.numerics.elements.activation import Activation
 from normcli.numerics.elements.activation_in_doubles import estimate
-from normcli.numerics.elements.gate import Gated
 from tests.marks import sampled
 
 SCALES = [1e-300, 1e-8, 0.1, 1.0, 5.0, 30.0, 200.0, 1000.0, 1e5, 1e300]
@@ -27,18 +26,3 @@ def test_errors_are_within_half_their_bounds(activation, slope):
     is_known = np.broadcast_to(known.error < 2.0**-70, z.shape)
     assert is_known.mean() > 0.4
     assert (2.0 * off <= error)[is_known].all()
-
-
-@pytest.mark.parametrize("activation", list(Activation))
-def test_factors_that_are_not_finite_are_those_of_pairs(activation):
-    z = np.array([np.inf, -np.inf, np.nan, 1.0, -1.0, 0.0])
-    for times in (None, np.array([2.0, -2.0, 1.0, np.inf, np.nan, -0.0])):
-        for is_slope in (False, True):
-            gate = Gated(z, activation, times=times, is_slope=is_slope)
-            with np.errstate(invalid="ignore"):
-                (value, error), (exact, _) = gate.estimate(), gate.evaluate(53).bound()
-            np.testing.assert_allclose(value, exact.hi, rtol=1e-13)
-            special = ~np.isfinite(z) | (False if times is None else ~np.isfinite(times))
-            assert (error[special] == 0.0).all()
-            if times is not None:
-                assert (np.signbit(value) == np.signbit(exact.hi))[value == 0.0].all()

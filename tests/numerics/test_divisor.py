@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.norms.rules import EpsMode
+from normcli.norms.rules import EpsMode, ZeroRule
 from normcli.numerics.pairs import Pair, Triple
 from normcli.numerics.rational import add_eps as add_eps_exactly
 from normcli.numerics.rational import find_root, round_once
-from normcli.numerics.statistics.divisor import Solution, add_eps, find_divisor
+from normcli.numerics.statistics.divisor import Solution, add_eps, find_divisor, replace_zero, replace_zeros
 from tests.numerics.exact_parts import add_up
 
 
@@ -56,6 +56,7 @@ def test_values_about_a_faint_mean_beside_a_large_eps_are_exact():
     assert found.tolist() == [float((Fraction(value) - Fraction(8, 3) / 2**900) / 2**70) for value in x]
 
 
+@pytest.mark.all_tried
 @pytest.mark.parametrize("eps", [1e-200, 1e-5, 1e20])
 @pytest.mark.parametrize("mode", list(EpsMode))
 def test_eps_of_any_size_enters_groups_of_any_scale(mode, eps):
@@ -65,3 +66,11 @@ def test_eps_of_any_size_enters_groups_of_any_scale(mode, eps):
     for i, size in enumerate(sizes):
         exact = add_eps_exactly(Fraction(size) ** 2, eps, mode)
         assert abs(add_up(found, i) - exact) <= exact / 2**98
+
+
+@pytest.mark.parametrize(("rule", "one"), [(ZeroRule.ONE, 1.0), (ZeroRule.ZERO, 1.0), (ZeroRule.NAN, np.nan)])
+def test_a_divisor_of_0_is_replaced_by_its_rule(rule, one):
+    pair = replace_zeros(Pair(np.array([0.0, 3.0]), np.zeros(2)), rule)
+    np.testing.assert_array_equal(pair.hi, [one, 3.0])
+    assert replace_zero(Fraction(0), rule) == (None if np.isnan(one) else 1)
+    assert replace_zero(THIRD, rule) == THIRD

@@ -10,7 +10,7 @@ import pytest
 from normcli import backward
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.numerics.gradients.coefficients import Coefficients, find_p, solve_coefficients
+from normcli.numerics.gradients.coefficients import Coefficients, find_p, flatten, solve_coefficients
 from normcli.numerics.gradients.in_doubles import (
     SECOND_ORDER,
     U,
@@ -118,6 +118,52 @@ def test_what_leaves_the_range_of_doubles_is_not_decided(d, dy, gamma, steepness
         with np.errstate(over="ignore", invalid="ignore"):
             found = differentiate(rows, coefficients, None if gamma == 1.0 else gamma * one, 2.0)
         assert found.unclear.tolist() == [[unclear]]
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_shares_that_are_lost_are_not_decided(sign):
+    one, small = np.ones((1, 1)), 2.0**-240
+    for d, dy, inverse, unclear in (
+        (small, small, 2.0**-900, True),
+        (small, 1.0, 1.0, False),
+        (0.0, sign, 1.0, False),
+        (1.0, 0.0, 1.0, False),
+    ):
+        rows = GradientRows(Pair(d * one, 0.0 * one), sign * dy * one, None, None)
+        found = find_shares(rows, lay_slopes(1.0, inverse))
+        assert found.unclear.tolist() == [[unclear]]
+
+
+@pytest.mark.parametrize("p", [2.0, 1.0, 0.0, np.inf, -np.inf, 3.0])
+def test_sums_of_parts_are_merged_exactly(p):
+    x, dy = np.rint(X), np.where(X > 1.0, DY, 1e300)
+    dy[3, 5], x[2, 1], x[1, 4] = np.inf, 2.0**-600, 0.0
+    whole, first, second = (GradientSums(4, p) for _ in range(3))
+    for sums, part in ((whole, slice(None)), (first, slice(2)), (second, slice(2, None))):
+        sums.add(np.arange(4), GradientRows(find_deviations(x[:, part], None, None), dy[:, part], None, None))
+    first.merge(second)
+    for name in ("totals", "powers", "gradients", "products"):
+        mine, other = (getattr(sums, name).take(np.arange(3)).settle() for sums in (first, whole))
+        assert (mine.low, mine.digits.tolist()) == (other.low, other.digits.tolist())
+    for name in ("count", "ties", "peak", "rough", "unknown", "endless"):
+        mine, other = (np.array(getattr(sums, name))[..., :3] for sums in (first, whole))
+        np.testing.assert_array_equal(mine, other)
+    assert (first.unknown[3], first.endless[3]) == (False, True)
+    np.testing.assert_allclose(np.add(*first.lengths), np.add(*whole.lengths), rtol=2.0**-52)
+
+
+@pytest.mark.parametrize(("like", "inverse"), [("sklearn", 1.0), ("scipy", np.nan)])
+def test_flat_groups_are_divided_by_what_replaces_0(like, inverse):
+    plan = make_plan(Request("zscore", axes=(1,), like=like), X.shape, X.dtype)
+    _, _, coefficients, _ = solve_groups("ln", {})
+    flat = np.array([True, False, True, False])
+    found = flatten(plan, coefficients, flat)
+    for part, expected in zip((*found.steepness, *found.inverse), (0.0, 0.0, inverse, 0.0), strict=True):
+        np.testing.assert_array_equal(part[flat], [expected] * 2)
+    for name in ("steepness", "inverse"):
+        for part, left in zip(getattr(coefficients, name), getattr(found, name), strict=True):
+            np.testing.assert_array_equal(left[~flat], part[~flat])
+    np.testing.assert_array_equal(found.mean, coefficients.mean)
 
 
 @pytest.mark.parametrize("norm", ["ln", "rms"])

@@ -29,6 +29,7 @@ from normcli.numerics.statistics.lengths import (
     find_length_of_all,
     fold_powers,
     measure_powers,
+    merge_powers,
 )
 from normcli.numerics.statistics.solution import solve
 from normcli.numerics.workspace import Workspace
@@ -128,6 +129,27 @@ def test_values_that_do_not_count_have_no_part_in_a_length(p):
     assert result.norm[2] == 0.0
 
 
+@sampled
+@pytest.mark.parametrize("p", [3.0, -1.3, 0.4, INF, -INF, 0.0])
+@pytest.mark.parametrize("far", [8, 300])
+def test_leaves_of_any_cut_have_the_same_length(p, far):
+    random = np.random.default_rng(9)
+    x = random.standard_normal((2, 60)) * 10.0 ** random.uniform(-far, far, (2, 60))
+    found = []
+    for size in (60, 20, 3, 1):
+        leaves = measure_powers(x.reshape(-1, size), Workspace(), p=p).reshape((2, -1))
+        found.append(merge_powers(leaves, 60, None, p=p))
+        half = leaves.count.shape[1] // 2 or 1
+        parts = [
+            fold_powers(leaves.map(lambda a, s=slice(start, start + half): a[..., s]), p).arrays()
+            for start in range(0, leaves.count.shape[1], half)
+        ]
+        folded = type(leaves)(*(np.stack(a, axis=-1) for a in zip(*parts, strict=True)))
+        found.append(merge_powers(folded, 60, None, p=p))
+    for lengths in found[1:]:
+        assert_same_lengths(lengths, found[0])
+
+
 @pytest.mark.parametrize(
     ("leaves", "total", "extreme"),
     [
@@ -181,6 +203,13 @@ def test_a_length_between_two_doubles_is_a_tie():
     x = np.full((1, 9), value)  # of p = ½ 81 times the value, which ends in half a unit
     assert normalize(x, "lp", p=0.5).norm[0] == round_once(81 * Fraction(value), "float64")
     assert Fraction(81 * value) != 81 * Fraction(value)
+
+
+def assert_same_lengths(found, expected):
+    """Lengths that are exact are the same; others are within what is said of them."""
+    (hi, lo), (other, rest) = found.length, expected.length
+    off = 2.0 * expected.error * np.abs(hi)
+    assert (np.abs((hi - other) + (lo - rest)) <= off).all()
 
 
 @pytest.mark.parametrize("p", [1e300, 7.0, 1.0, -7.0, -1e300])

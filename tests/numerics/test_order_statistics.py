@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -94,6 +95,21 @@ def test_values_of_one_magnitude_are_decided_without_exact_arithmetic(norm, monk
     monkeypatch.setattr(rational, "split", None)
     monkeypatch.setattr(rational, "round_once", None)
     solve_rows(norm, rows)
+
+
+@pytest.mark.parametrize(
+    ("norm", "row", "statistic", "expected"),
+    [
+        pytest.param("robust", [5e-324, 1e-323, 5.0, -5.0], "median", 1e-323, id="a subnormal median, a tie"),
+        pytest.param(
+            "midrange", [1.7e308, 1.6e308], "middle", 0.85e308 + 0.8e308, id="a middle whose sum overflows"
+        ),
+        pytest.param("minmax", [1.7e308, -1.7e308], "range", math.inf, id="a range that overflows"),
+        pytest.param("midrange", [1.7e308, -1.7e308], "half_range", 1.7e308, id="half of it does not"),
+    ],
+)
+def test_statistics_at_the_ends_of_the_range(norm, row, statistic, expected):
+    assert solve_rows(norm, np.array([row]))[1].statistics[statistic][0] == expected
 
 
 def test_infinite_and_missing_values_are_what_doubles_give():

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import math
+
 import ml_dtypes
 import numpy as np
 import pytest
 
-from normcli.numerics.rounding import round_to_odd, round_to_short, store
+from normcli.numerics.pairs import Pair
+from normcli.numerics.rounding import Scaled, round_scaled, round_to_odd, round_to_short, store
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 EVERY = np.arange(1 << 16, dtype=np.uint16).view(BFLOAT16)
@@ -62,6 +65,27 @@ def test_round_to_odd_leaves_its_input(frozen):
     assert got[0] == 1.0
     assert (got[1:4].view(np.int32) & 1).all()
     assert np.isnan(got[4])
+
+
+@pytest.mark.parametrize(
+    ("hi", "lo", "exponent", "expected"),
+    [
+        pytest.param(1.5, 0.0, 3, 12.0, id="normal"),
+        pytest.param(1.5, 2.0**-60, -1074, 2 * 2.0**-1074, id="above the middle"),
+        pytest.param(1.5, -(2.0**-60), -1074, 2.0**-1074, id="below the middle"),
+        pytest.param(2.5, 2.0**-60, -1074, 3 * 2.0**-1074, id="above an even middle"),
+        pytest.param(2.5, 0.0, -1074, 2 * 2.0**-1074, id="a tie"),
+        pytest.param(-2.5, -(2.0**-60), -1074, -3 * 2.0**-1074, id="negative"),
+        pytest.param(1.0, 0.0, -1075, 0.0, id="half of the least"),
+        pytest.param(1.0, 2.0**-60, -1075, 2.0**-1074, id="more than half of the least"),
+        pytest.param(1.0, 0.0, -20000, 0.0, id="far below"),
+        pytest.param(-1.0, 0.0, 20000, -math.inf, id="far above"),
+    ],
+)
+def test_scaled_pairs_are_rounded_once(hi, lo, exponent, expected):
+    number = Scaled(Pair(np.array([hi]), np.array([lo])), np.array([exponent]))
+    with np.errstate(over="ignore", under="ignore"):
+        assert round_scaled(number).tolist() == [expected]
 
 
 @pytest.mark.filterwarnings("error")

@@ -50,7 +50,7 @@ def list_options(row, shape):
     if row.name == "lp":
         yield from ({"p": 1.0}, {"eps": 0.0}, {"eps": 0.0, "p": 3.0})
     if row.name == "lrn":
-        yield from ({"size": size, "alpha": 1.0} for size in (1, 2, 9, 11))
+        yield from ({"size": size, "alpha": 1.0} for size in (1, 2, 7, 11))
 
 
 def list_conventions(row, shape):

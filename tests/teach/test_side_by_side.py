@@ -11,10 +11,9 @@ from normcli.engine.inputs import Inputs
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.table import NORMS
-from normcli.results.calculate import calculate
 from normcli.teach.side_by_side import compare as compare_norms
 from normcli.teach.side_by_side import depends_on_batch, measure_whole, try_batch_of_one
-from tests.conftest import plan_request, pose
+from tests.conftest import pose
 from tests.strategies import options_for
 
 SHAPE = (2, 4, 3, 3)
@@ -43,18 +42,6 @@ def shares_over_batch(plan):
 @pytest.mark.parametrize("entry", EVERY, ids=lambda entry: entry[0])
 def test_a_norm_depends_on_the_batch_where_its_groups_hold_several_samples(entry):
     assert depends_on_batch(entry[1]) == shares_over_batch(entry[1])
-
-
-@pytest.mark.parametrize("name", NORMS)
-@pytest.mark.parametrize("shape", [(2, 4, 3, 3), (3, 4), (2, 4, 3)], ids=str)
-def test_a_batch_of_one_works_where_something_is_left_of_the_values(name, shape):
-    request = Request(name, **options_for(name, shape))
-    alone = try_batch_of_one(make_plan(request, shape, np.dtype("f8")))
-    sample = np.random.default_rng(0).normal(3, 1, (1, *shape[1:]))
-    y = calculate(plan_request(request, sample), sample).normalized
-    nothing_left = not y.any() or np.array_equal(y, np.sign(sample))
-    assert alone.works == (not nothing_left), alone
-    assert (alone.reason is None) == alone.works
 
 
 @pytest.mark.all_quick

@@ -130,7 +130,6 @@ def test_what_cannot_be_generated(recipe, message):
     [
         pytest.param((10**6, 10**6), "7.45e.03 GiB of memory; this machine has", id="too big"),
         pytest.param((10**12, 0), "GiB of memory", id="no values and too many groups"),
-        pytest.param((10**30,), "GiB of memory", id="absurd"),
         pytest.param((10**400,), "far too many GiB", id="400 digits of length"),
     ],
 )

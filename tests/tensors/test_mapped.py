@@ -9,7 +9,6 @@ import pytest
 
 from normcli.cli.files import sources
 from normcli.tensors.files import load
-from normcli.tensors.mapped import Mapped
 
 PARTS = [
     pytest.param(lambda x: x, id="all"),
@@ -104,17 +103,3 @@ def test_a_file_that_shrinks_ends_in_one_line(line, mapped, normcli, monkeypatch
     ran = normcli(*(part.format(mapped.filename) for part in line.split()))
     assert (ran.code, ran.raw, len(ran.err.splitlines())) == (3, b"", 1)
     assert "x.npy was cut short while it was read" in ran.err
-
-
-@pytest.mark.costly
-@pytest.mark.parametrize(
-    "line", ["ln -i x.npy -o y.npy", "bn -i x.npy -o y.npy", "explain bn -i x.npy --at 0,1,2"]
-)
-def test_long_doubles_are_rounded_tile_by_tile(line, normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    x = np.random.default_rng(1).normal(size=(4, 3, 50)).astype("g")
-    np.save("x.npy", x)
-    expected = normcli(*line.split(), "-f", "json", "-q").out
-    monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 1)
-    monkeypatch.setattr(Mapped, "astype", None)
-    assert normcli(*line.split(), "-f", "json", "-q").out == expected

@@ -67,6 +67,13 @@ def test_the_dtype_is_one_that_holds_all_columns(kinds, dtype, tmp_path):
     np.testing.assert_array_equal(values, given)
 
 
+@pytest.mark.parametrize("number", [2**60 + 1, 2**64 - 1, -(2**62) - 1])
+def test_whole_numbers_beyond_doubles_are_exact(number, tmp_path):
+    given = np.array([number, 7], dtype="uint64" if number > 0 else "int64")
+    values = load(save(tmp_path / "x.parquet", {"i": given})).values
+    assert values.tolist() == [[number], [7]]
+
+
 @pytest.mark.parametrize(
     "beside", [{"j": [0.5, 1.0, 2.0]}, {}], ids=["beside fractions", "beside a missing one"]
 )

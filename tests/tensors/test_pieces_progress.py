@@ -11,7 +11,6 @@ import pytest
 from normcli.cli.parameters.settings import RunOptions
 from normcli.tensors import pieces
 from normcli.tensors.files import load
-from normcli.tensors.formats.json_lists import NestedLists
 from normcli.tensors.pieces import Watch
 from normcli.tensors.random.generate import generate
 from normcli.tensors.random.recipe import Recipe
@@ -28,14 +27,6 @@ def told(monkeypatch):
     monkeypatch.setattr(pieces, "_LEAST", 1000)
     monkeypatch.setattr(Watch, "observer", Observer)
     return told
-
-
-@pytest.mark.parametrize("shape", [(100, 200), (3, 10_000)], ids=["short rows", "long rows"])
-def test_formatting_is_watched(shape, told):
-    values = np.zeros(shape)
-    assert sum(map(len, NestedLists(values).format_json())) > values.size
-    assert sum(told["expect"]) == sum(told["advance"])
-    assert told["expect"][0] == values.nbytes
 
 
 @pytest.mark.slow

@@ -1,7 +1,18 @@
 """Wrong kernels that were published, re-created from their reports: what each report says is wrong, and no more.
 
 Each is written anew after the words of its report, in NumPy, for tensors normalized over their last axis unless it
-says otherwise. None of the projects' own code is here.
+says otherwise. None of the projects' own code is here. Of wrong forward passes `tests/plants/faults/` has the kernels, by the id of
+the fault; these were published, at github.com:
+
+* stats-padded-variance: triton-lang/triton/issues/9838
+* stats-variance: keras-team/keras/issues/21234
+* stats-multiplied: mosaicml/llm-foundry/issues/371
+* stats-one-pass: openvinotoolkit/openvino/pull/36587
+* stats-overflow: nntrainer/nntrainer/issues/3935
+* stats-eps-outside: tracel-ai/burn/issues/2185
+* stats-ddof: LBANN/lbann/pull/2024
+* affine-gamma-plus-one: linkedin/Liger-Kernel/issues/74
+* stats-eps-other: apache/tvm/pull/15856
 """
 
 from __future__ import annotations
@@ -17,7 +28,7 @@ EPS = 1e-5
 
 @dataclass(frozen=True)
 class Wrong:
-    """A wrong kernel.
+    """A wrong backward pass.
 
     Parameters
     ----------
@@ -25,13 +36,11 @@ class Wrong:
         Where it was reported.
     norm : str
     kernel : callable
-        Forward: of x, gamma and beta, returns y. Backward: of x, dy and gamma, returns dx, dgamma and dbeta, or
-        None for those that are not wrong.
+        Of x, dy and gamma, returns dx, dgamma and dbeta, or None for those that are not wrong.
     case : str
         How the name of a provocation begins that shows it.
     fault : str
         What the message has to say.
-    dtype : str
     options : dict
         What the kernel is documented to be.
     """
@@ -41,7 +50,6 @@ class Wrong:
     kernel: Callable[..., Any]
     case: str
     fault: str
-    dtype: str = "float32"
     options: dict[str, Any] = field(default_factory=dict)
 
     def __str__(self):
@@ -60,67 +68,6 @@ def standardize(x, eps=EPS):
 
 def sum_rows(values):
     return values.reshape(-1, values.shape[-1]).sum(0)
-
-
-# -- forward
-
-
-def count_padding(x, gamma, beta):
-    """Lanes beyond the row hold 0, and the variance counts (0 − mean)² of each."""
-    n = x.shape[-1]
-    block = 1 << (n - 1).bit_length()
-    lanes = np.zeros((*x.shape[:-1], block), x.dtype)
-    lanes[..., :n] = x
-    centred = lanes - lanes.sum(-1, keepdims=True) / n
-    var = (centred * centred).sum(-1, keepdims=True) / n
-    return centred[..., :n] / np.sqrt(var + EPS) * gamma + beta
-
-
-def scale_by_variance_uncentred(x, gamma, beta):
-    """Root mean square scaling that divides by the deviation instead."""
-    return x / np.sqrt(x.var(-1, keepdims=True) + EPS) * gamma
-
-
-def divide_by_reciprocal_root(x, gamma, beta):
-    """Divides by 1/√(ms + eps), which multiplies by the root mean square."""
-    return x / (1.0 / np.sqrt(mean(x * x) + EPS)) * gamma
-
-
-def subtract_squares(x, gamma, beta):
-    """The variance as E[x²] − E[x]² in float32, which cancels."""
-    var = mean(x * x) - mean(x) ** 2
-    with np.errstate(all="ignore"):
-        return (x - mean(x)) / np.sqrt(var + np.float32(EPS)) * gamma + beta
-
-
-def square_in_half(x, gamma, beta):
-    """Squares of float16 are summed in float16, which overflows: the output is 0."""
-    with np.errstate(over="ignore"):
-        ms = np.add.accumulate(x * x, axis=-1, dtype=x.dtype)[..., -1:] / x.dtype.type(x.shape[-1])
-        return x / np.sqrt(ms + x.dtype.type(EPS)) * gamma
-
-
-def add_eps_outside(x, gamma, beta):
-    """√var + eps where the documentation has √(var + eps)."""
-    return (x - mean(x)) / (x.std(-1, keepdims=True) + np.float32(EPS)) * gamma + beta
-
-
-def divide_by_one_less(x, gamma, beta):
-    """The unbiased variance."""
-    return (x - mean(x)) / np.sqrt(x.var(-1, keepdims=True, ddof=1) + np.float32(EPS)) * gamma + beta
-
-
-def forget_the_one(x, gamma, beta):
-    """Multiplies by gamma where the model has 1 + gamma."""
-    return x / np.sqrt(mean(x * x) + np.float32(1e-6)) * gamma
-
-
-def fix_eps(x, gamma, beta):
-    """Takes 1e-6 whatever eps it is given."""
-    return x / np.sqrt(mean(x * x) + np.float32(1e-6)) * gamma
-
-
-# -- backward
 
 
 def subtract_mean_twice(x, dy, gamma):
@@ -193,27 +140,6 @@ def differentiate_the_batch(x, dy, gamma):
 
 
 _HUB = "https://github.com"
-
-FORWARD = (
-    Wrong(f"{_HUB}/triton-lang/triton/issues/9838", "ln", count_padding, "group size 33",
-        "the variance counts 31 zeros of padding"),
-    Wrong(f"{_HUB}/keras-team/keras/issues/21234", "rms", scale_by_variance_uncentred, "group size 33",
-        "the variance is used, not the mean square"),
-    Wrong(f"{_HUB}/mosaicml/llm-foundry/issues/371", "rms", divide_by_reciprocal_root, "group size 33",
-        "the divisor multiplies"),
-    Wrong(f"{_HUB}/openvinotoolkit/openvino/pull/36587", "ln", subtract_squares, "mean 1024", "E[x²] − E[x]²"),
-    Wrong(f"{_HUB}/nntrainer/nntrainer/issues/3935", "rms", square_in_half, "squares beyond",
-        "x · x overflows float16 in every group", "float16"),
-    Wrong(f"{_HUB}/tracel-ai/burn/issues/2185", "ln", add_eps_outside, "groups unlike", "outside the root"),
-    Wrong(f"{_HUB}/LBANN/lbann/pull/2024", "ln", divide_by_one_less, "group size 33", "ddof is 1"),
-    Wrong(
-        f"{_HUB}/linkedin/Liger-Kernel/issues/74", "rms", forget_the_one, "group size 33", "gamma multiplies, not 1 + gamma",
-        options={"like": "gemma"},
-    ),
-    Wrong(
-        f"{_HUB}/apache/tvm/pull/15856", "rms", fix_eps, "groups unlike", "eps is 1e-06", options={"eps": 1e-5},
-    ),
-)  # fmt: skip
 
 BACKWARD = (
     Wrong(

@@ -257,7 +257,7 @@ def _list_dump_members() -> Topic:
     """
     return "Dumps: normcli-dump/1", {
         "NAME.input, NAME.output": "what the norm took and gave",
-        "NAME.weight, NAME.bias": "gamma and beta, as the framework has them",
+        "NAME.weight, NAME.bias": "gamma and beta, as the framework has them; or NAME.gamma, NAME.beta",
         "NAME.running_mean, _var": "running statistics before the run",
         "NAME.running_mean_after, …": "and after it, where it updates them",
         "NAME.gate": "what multiplies its result, or its input, behind an activation",
