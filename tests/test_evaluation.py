@@ -93,7 +93,7 @@ def test_bad_running_statistics():
 RUNNING = ("--running-mean", "1,2,3", "--running-var", "4,5,6")
 
 
-def test_on_the_command_line(normcli, rng):
+def test_on_the_command_line(normcli, here):
     ran = normcli("bn", "--shape", "2,3,4,4", "--eval", *RUNNING, "-f", "json")
     x = np.array(normcli("generate", "--shape", "2,3,4,4").json, dtype=float)
     expected = normalize(x, "bn", running_mean=[1, 2, 3], running_var=[4, 5, 6])
@@ -106,6 +106,9 @@ def test_on_the_command_line(normcli, rng):
     table = normcli("bn", "--shape", "2,3,4,4", "--eval", *RUNNING).out
     assert "running var   (3,)   4, 5, 6" in table
     assert "running statistics promise nothing" in table
+    assert normcli("bn", "--shape", "2,3,4", "--eval", *RUNNING, "-o", "y.npy").code == 0
+    for options, code in ((("--eval", *RUNNING), 0), ((), 1)):
+        assert normcli("check", "bn", "--shape", "2,3,4", "--actual", "y.npy", *options).code == code
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])

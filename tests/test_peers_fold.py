@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from normcli.norms.request import Request
-from normcli.running.fold import Layer
-from normcli.running.matrix_fold import fold_matrix, fold_state
+from normcli.running.matrix_fold import fold_state
 from tests.test_peers import peer
 
 pytestmark = [
@@ -66,23 +64,3 @@ def test_a_state_dict_is_that_of_torch_without_the_norm(hooked, dtype, torch):
             np.testing.assert_array_equal(after[name], values.astype(after[name].dtype), err_msg=name)
         else:
             np.testing.assert_array_max_ulp(after[name].astype("f8"), values.astype("f8"), maxulp=4)
-
-
-def test_a_kernel_of_flax_is_that_of_its_evaluation():
-    jax, linen = peer("jax"), peer("flax.linen")
-
-    class Net(linen.Module):
-        @linen.compact
-        def __call__(self, x, *, train):
-            return linen.SpectralNorm(linen.Conv(5, (3,), use_bias=False, name="conv"))(x, update_stats=train)
-
-    x = jax.random.normal(jax.random.key(1), (2, 7, 4))
-    state = Net().init(jax.random.key(0), x, train=False)
-    (kept,) = state["batch_stats"].values()
-    (u,) = (np.asarray(values).reshape(-1) for name, values in kept.items() if name.endswith("/u"))
-    kernel = np.asarray(state["params"]["conv"]["kernel"])
-    request = Request.collect("", {"u": u, "like": "flax-linen"})
-    folded = fold_matrix(Layer(kernel, framework="flax-linen").take_weight(kernel), request, "kernel")
-    plain = linen.Conv(5, (3,), use_bias=False)
-    y = plain.apply({"params": {"kernel": folded.weight}}, x)
-    np.testing.assert_allclose(y, Net().apply(state, x, train=False), rtol=2e-6, atol=2e-6)

@@ -16,7 +16,7 @@ from tests.marks import costly, sampled
 from tests.reference.limits import ELEMENT, STATISTIC
 from tests.reference.rounding import FORMATS, find_format
 from tests.search import __main__ as command
-from tests.search.cells import DTYPES, Case, Verdict, list_cells
+from tests.search.cells import DTYPES, Case, list_cells
 from tests.search.climb import climb, explore, sample
 from tests.search.families import FAMILIES, Stream, list_families, make
 
@@ -91,19 +91,6 @@ def test_a_case_can_be_repeated(monkeypatch, capsys):
     found = explore(next(list_cells("maxabs", "float32")), "tails", 3)
     assert command.main() == (0 if found.verdict.excess <= 1.0 else 1)
     assert capsys.readouterr().out.splitlines()[0] == found.describe()
-
-
-@pytest.mark.slow
-def test_a_climb_gets_higher(monkeypatch):
-    """On results that are the worse, the larger the values: more rounds find larger ones."""
-
-    def judge(case):
-        return [Verdict(float(np.abs(row).max()), 0.0, "") for row in case.groups]
-
-    monkeypatch.setattr(Case, "judge", judge)
-    cell = next(list_cells("ln", "float64"))
-    heights = [climb(cell, "moderate", 2, rounds).verdict.element for rounds in (1, 10, 40)]
-    assert 1e6 * heights[0] < heights[1] < heights[2]
 
 
 def test_a_wrong_result_is_found_and_described(monkeypatch):

@@ -16,7 +16,7 @@ IDS = {
     "before": "gate gate-activation gate-bare gate-exchanged gate-missing gate-rolled gate-rounded input-rounded residual-missing residual-rounding residual-subtracted residual-twice",
     "order": "exchanged memory permuted reversed rolled transposed",
     "stats": (
-        "absolute approximate averaged centred constant count ddof eps-floor eps-other eps-outside eps-scaled eps-subtracted eps-twice half-sums length "
+        "absolute alike approximate averaged centred constant count ddof eps-floor eps-other eps-outside eps-scaled eps-subtracted eps-twice half-sums length "
         "mean-square mean-subtracted median multiplied not-centred no-divisor no-mean not-rooted one-pass other-axes other-row overflow padded padded-mean "
         "padded-variance partial rounded rounded-mean rounded-mean-squared rounded-rstd rounded-variance shard tail-skipped unknown-both unknown-divisor "
         "slice unknown-mean underflow variance"
@@ -25,7 +25,7 @@ IDS = {
     "affine": (
         "beta-alone beta-doubled beta-first beta-missing beta-negated beta-rolled constant gamma-absolute gamma-divided gamma-doubled gamma-exp "
         "gamma-missing gamma-negated gamma-other-sample gamma-permuted gamma-plus-one gamma-plus-one-twice gamma-plus-two "
-        "gamma-reversed gamma-rolled gamma-rounded gamma-twice missing offset swapped unknown-gamma"
+        "gamma-reversed gamma-rolled gamma-rounded gamma-shifted gamma-twice missing offset swapped unknown-gamma"
     ),
     "after": (
         "absolute cast clipped dropout gate gate-activation gate-bare gate-exchanged gate-missing gate-norm gate-rolled gate-rounded gated gelu input-added leaky-relu quantized "

@@ -161,8 +161,9 @@ class _Gatherer:
             before = self._pending.pop(int(numbers[row]), None)
             if before is not None:
                 samples.merge(before, np.array([row]))
-            if samples.size[row] < self._sample_size:
-                self._pending[int(numbers[row])] = samples.take(np.array([row]))
+            part = samples.take(np.array([row]))
+            if part.size < self._sample_size:
+                self._pending[int(numbers[row])] = part
         whole = np.flatnonzero(samples.size == self._sample_size)
         done, count = samples.take(whole), samples.count[whole].astype(np.float64)
         self.sums.add_deviations(groups[first[whole]], find_deviations(done.total, done.square, count), count)

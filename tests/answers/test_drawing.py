@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from normcli import normalize
@@ -48,14 +46,6 @@ def test_without_values_each_cell_is_a_block_of_its_groups_colour():
         red, green, blue = (int(PALETTE[group % len(PALETTE)][0][i : i + 2], 16) for i in (1, 3, 5))
         assert f"48;2;{red};{green};{blue}m     \x1b[0m" in matrices
         assert f"48;2;{red};{green};{blue}m c={group} " in legend
-
-
-@pytest.mark.parametrize("norm", ["bn", "lrn"])
-@pytest.mark.parametrize("values", ["input", "none"])
-def test_where_colours_tell_no_numbers_do(norm, values):
-    text = re.sub(r"\x1b\[[\d;]*m", "", tell(norm, (2, 4, 3), View(colour=True), Options(values=values)))
-    assert "0: " not in text
-    assert len(re.findall("(groups|window)  rows", text)) == (values == "none")
 
 
 @pytest.mark.parametrize("values", ["input", "none"])

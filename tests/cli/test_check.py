@@ -225,6 +225,14 @@ def test_the_slice_is_named_that_statistics_are_over(normcli, folder, norm, plac
     assert (ran.code, ran.json["diagnosis"]["cause"]) == (1, f"{norm} differs: {words}")
 
 
+def test_a_norm_of_all_values_is_no_norm_of_a_slice(normcli, folder):
+    x = np.random.default_rng(0).normal(1.0, 2.0, (16, 32)).astype("f4")
+    gamma = np.linspace(0.5, 1.5, 32)
+    save(x=x, y=(normalize(x.astype("f8"), "ln").normalized * gamma).astype("f4"))
+    ran = normcli("check", "ln", "-i", "x.npy", "--actual", "y.npy", "--over", "0:8", "-fjson")
+    assert ran.json["diagnosis"]["cause"].startswith("ln differs: statistics are over all values,")
+
+
 REWARDS = "prompt,reward,advantage\na,1,-0.70703\na,3,0.70703\nb,2,-0.7070818\nb,6,0.7070818\n"
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 
 import numpy as np
@@ -134,13 +132,6 @@ def test_json_lines_hold_a_column_each(normcli):
     assert lines == normcli(*FOUR, "-f", "json").json["columns"]
 
 
-def test_csv_holds_a_line_for_each_norm(normcli):
-    rows = list(csv.DictReader(io.StringIO(normcli(*FOUR, "-f", "csv").out)))
-    assert [row["name"] for row in rows] == ["bn", "ln", "in", "gn"]
-    assert [row["axes"] for row in rows] == ["0 2 3", "3", "2 3", "1 2 3"]
-    assert rows[0]["batch_of_one_becomes"] == "in"
-
-
 @pytest.mark.parametrize("suffix", ["txt", "json", "jsonl", "csv", "md"])
 def test_a_file_gets_what_its_name_says(suffix, normcli, tmp_path):
     formats = {"txt": "table", "md": "markdown"}
@@ -195,6 +186,7 @@ BAD = [
     pytest.param("bn ln:eps=1:eps=2", USAGE, "says eps twice", id="said twice"),
     pytest.param("bn gn:groups=two", USAGE, "gn:groups=two: groups takes an integer, not 'two'", id="no integer"),
     pytest.param("bn ln --p 3", USAGE, "none of bn, ln has --p", id="an option of none"),
+    pytest.param("bn ln --like caffe2", USAGE, "none of bn, ln has --like caffe2", id="a framework of none"),
     pytest.param("lp zscore --affine-seed 1", USAGE, "none of lp, zscore has --affine-seed", id="a seed of none"),
     pytest.param("bn lrn --axes CHW", USAGE, "lrn has a window along one axis", id="axes of a window"),
     pytest.param("bn ln -o x.foo", USAGE, "--output x.foo has the suffix .foo; .txt", id="suffix"),

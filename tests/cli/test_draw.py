@@ -100,6 +100,8 @@ def test_png_without_its_extra_says_how_to_get_it(normcli, here, monkeypatch):
     [
         ("bn --shape 2,3 -o x.jpg", 2, "--output x.jpg has the suffix .jpg; .svg, .png are known"),
         ("bn --shape 2,3 -o no/x.svg", 2, "--output no/x.svg: there is no folder no; make it first"),
+        ("bn --shape 2,3 --view cubes", 2, "--view cubes needs a file: give -o FILE.svg or FILE.png"),
+        ("bn --shape 2,3 --scale 2 -o x.svg", 2, "--scale is the number of pixels"),
         ("bn --shape 2,3 --scale 900 -o x.png", 2, "more than 100,000,000; give a smaller one"),
         ("bn --shape 2,3 --full -o x.svg", 2, "--full is for the terminal"),
         ("bn --shape 2,3 --plot histogram --view flat -o x.svg", 2, "--view and --values are of groups"),

@@ -131,6 +131,8 @@ def test_an_evaluation_is_explained_with_the_running_statistics(normcli):
     answer = normcli(*given, "json").json
     assert story["steps"][-1]["value"] == answer["normalized"][0][1][0][1]
     assert normcli("explain", "bn", "--shape", "2,3,4,4", "--eval").code == 2
+    for mean, told in (("NaN", "The mean that was given is NaN"), ("Infinity", "given is infinite")):
+        assert told in normcli("explain", *given[:4], "--running-mean", mean, "--running-var", "1").out
 
 
 BACKWARD = ("explain", "ln", "--data", "[[1,2,3,6]]", "--eps", "0.5", "--dy", "dy.npy")

@@ -127,10 +127,15 @@ class TestFilters:
         ("text", "options", "printed"),
         [
             ("x,y\n1,NA\n3,4\n,6\n", "--nan omit -f json", '[\n{"x": -1.0, "y": null},'),
+            (
+                "n,x,y\na,1,NA\nb,3,4\nc,,6\n",
+                "--exclude n --nan omit -f csv",
+                "n,x,y\na,-1.0,NA\nb,1.0,-1.0\nc,,1.0\n",
+            ),
             ("ann,1\nbob,3\n", "--exclude 0 -f json", '[\n{"0": "ann", "1": -1.0},'),
             ('a,b\n"1,5",x\n"2,5",y\n', "--decimal , --columns a -f csv", 'a,b\n"-1,0",x\n"1,0",y\n'),
         ],
-        ids=["missing", "without names", "commas"],
+        ids=["missing in JSON", "missing", "without names", "commas"],
     )
     def test_cells_are_written_as_the_format_has_them(self, text, options, printed, normcli):
         ran = normcli("zscore", "-i", "-", *options.split(), "-o", "-", stdin=text.encode())

@@ -69,6 +69,7 @@ def test_what_is_not_lost_is_said(normcli):
     assert told["signal_to_noise"] == "inf"
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -84,6 +85,7 @@ def test_what_is_not_lost_is_said(normcli):
         ("check ln --clip-output -1,1 --actual x.npy", "--clip-output is checked of codes: give --quantize"),
         ("check ln --quantize int8 --actual x.npy --backward", "--backward is of a result that is not"),
         ("identify --actual x.npy --actual-scale x.npy", "--quantize says of which format"),
+        ("identify --quantize int8 --actual x.npy", "give --actual-scale"),
         ("identify --quantize int8 --actual x.npy --actual-scale x.npy --suggest", "--suggest is of a result"),
     ],
 )

@@ -116,6 +116,7 @@ def test_odd_tensors(source, format_, normcli):
             for name, row in NORMS.items()
             if not row.parameter_names
         ),
+        pytest.param("", 2, "restore needs a norm; the norms are bn, ln", id="nothing"),
         pytest.param("bn --shape 2,3 --gamma 1", 2, "--gamma is refused: ", id="gamma is measured"),
         pytest.param("bn --shape 2,3 --rtol -1", 2, "rtol -1.0 is not a number ≥ 0", id="rtol"),
         pytest.param("bn --shape 2,3 -o r.svg", 2, "has the suffix .svg; .txt, .json", id="no picture"),

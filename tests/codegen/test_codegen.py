@@ -222,6 +222,9 @@ def test_emitted_code_is_formatted(tmp_path):
         pytest.param("torch", "bn", {"ddof": 1}, "cannot express ddof 1: it has 0", id="ddof"),
         pytest.param("flax", "ws", {}, "Flax has no call for weight standardization", id="no call"),
         pytest.param("tensorflow", "lrn", {"layout": "NHWC"}, "cannot express float64", id="dtype"),
+        pytest.param(
+            "torch", "lrn", {"size": 3}, "Calls torch.nn.functional.local_response_norm", id="own window"
+        ),
         pytest.param("torch", "lrn", {"size": 4}, "1 channels before and 2 after", id="window"),
     ],
 )

@@ -73,12 +73,6 @@ def test_groups_have_scales_of_their_own_where_their_spreads_are_far_apart(sprea
     assert np.array_equal(pairs[0].output.edges, pairs[1].output.edges), "y of both has deviation 1"
 
 
-def test_bars_may_be_as_high_as_logarithms():
-    found = count_in_bins(np.array([0.0, 0.1, 0.2, 1.0]), np.array([0.0, 0.5, 1.0]))
-    assert found.measure_bars(log=False) == [3.0, 1.0]
-    assert found.measure_bars(log=True) == pytest.approx(np.log([4, 2]))
-
-
 def test_edges_between_neighbours_rise():
     values = np.array([1.0, np.nextafter(1.0, 2.0), 1.0 + 2.0**-51])
     edges = choose_bins([values], bins=40)

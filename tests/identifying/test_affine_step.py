@@ -30,12 +30,6 @@ def test_a_gamma_lies_along_the_axes_of_its_shape(shape, placed):
     assert [step.scale.shape for step in steps if step.way == "gamma"] == placed
 
 
-@pytest.mark.parametrize("shape", [(7,), (5, 6), (7, 1), (1, 1, 4, 6, 5, 5), (0,), (0, 6)])
-def test_a_gamma_of_no_axes_is_refused(shape):
-    with pytest.raises(DataError, match="which no axes of"):
-        list(enumerate_affine_steps(SHAPE, np.ones(shape), None))
-
-
 def test_a_gamma_of_groups_is_repeated_within_them():
     (step, *_) = enumerate_affine_steps(SHAPE, np.array([1.0, 2.0]), None)
     assert step.scale.ravel().tolist() == [1.0, 1.0, 1.0, 2.0, 2.0, 2.0]

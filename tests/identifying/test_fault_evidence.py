@@ -97,7 +97,7 @@ SQUARES = (CUBE.astype("f8") ** 2).mean(-1, keepdims=True)
 
 def test_one_divisor_of_all_groups_is_said_with_the_group_that_it_is_of():
     y = CUBE / np.sqrt(SQUARES[1, 3] + 1e-6)
-    assert name("rms", CUBE, y, eps=1e-6)[1][:1] == ["the mean square is that of n=1, c=3 in every group"]
+    assert name("rms", CUBE, y, eps=1e-6)[1][:1] == ["the mean square is taken from n=1, c=3 in every group"]
 
 
 def test_a_variance_of_all_groups_is_no_number_that_may_be_any():

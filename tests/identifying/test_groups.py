@@ -28,14 +28,3 @@ def test_groups_are_taken_of_a_file_as_of_memory_and_put_back(picked, tmp_path, 
         np.testing.assert_array_equal(put_back(grid, rows), values)
         for source in (values, mapped):
             np.testing.assert_array_equal(take_groups(grid, source, chosen), rows[chosen])
-
-
-def test_every_set_of_axes_is_tried_and_those_that_come_with_groups():
-    grids = list(enumerate_grids((3, 1, 4, 5)))
-    whole = [grid.axes for grid in grids if grid.split is None]
-    assert whole == [(0,), (2,), (3,), (0, 2), (0, 3), (2, 3), (0, 2, 3)]
-    split = [grid.axes for grid in grids if grid.split and grid.split.order == "contiguous"]
-    assert {grid.split.axis for grid in grids if grid.split} == {2}
-    assert sorted(split) == [(0, 2), (0, 2, 3), (2,), (2, 3)]
-    assert len(split) == len(set(split))
-    assert all(grid.canonical == grid for grid in grids)

@@ -7,10 +7,7 @@ import pytest
 
 from normcli import normalize
 from normcli.identifying.identify import identify
-from normcli.identifying.models.known_maps import read_evaluation
-from normcli.identifying.models.line_fit import PlainMap
 from normcli.identifying.question import Kind, Question
-from normcli.identifying.search.affine_step import NO_AFFINE
 from normcli.identifying.words.phrasing import diagnose
 from normcli.identifying.words.request_phrasing import diagnose_request
 from normcli.norms.plan import make_plan
@@ -55,11 +52,6 @@ def test_a_gamma_that_is_stored_less_one_is_read_so(names):
     stored = {"running_mean": np.arange(5.0), "running_var": np.arange(1.0, 6.0)}
     found = identify(Question(X, normalize(X, "bn", **stored, **moved).normalized, **given))
     assert found.evaluation.affine.way == ("1 + gamma, beta" if "beta" in names else "1 + gamma")
-
-
-def test_no_stored_statistics_make_a_negative_factor():
-    assert read_evaluation(PlainMap((), np.array([-2.0]), np.array([1.0])), [NO_AFFINE]) is None
-    assert read_evaluation(PlainMap((), np.array([0.0]), np.array([1.0])), [NO_AFFINE]) is None
 
 
 STORED = Given(*(np.random.default_rng(seed).uniform(0.5, 3.0, 5) for seed in (6, 7)))

@@ -37,6 +37,11 @@ def test_bits_of_means_and_factors(seen, shift, scale, fitted):
     assert [seen.count_scale(number) for number in (1, 2, 3, 4)] == pytest.approx(fitted)
 
 
+def test_pairs_whose_factors_agree_show_their_order_and_no_more():
+    seen = make([20, 20, 20], group_size=2)._replace(largest=np.ones(3), least=np.full(3, 1.0 - 2.0**-20))
+    assert seen.count_shift() == seen.count_scale(0) == 1.5
+
+
 def test_statistics_that_agree_within_what_is_seen_show_one_number():
     width = 2.0**-10
     near = make([10, 10], size=(1.0, 1.0 + 1.9 * width))

@@ -9,10 +9,7 @@ import pytest
 
 from normcli import normalize
 from normcli.identifying.identify import identify
-from normcli.identifying.models.window_model import (
-    find_sides,
-    find_windows,
-)
+from normcli.identifying.models.window_model import find_sides, find_windows
 from normcli.identifying.question import Question
 
 
@@ -44,24 +41,30 @@ def test_a_window_that_is_shorter_than_the_axis_tells_frameworks_apart(channels,
 LRN = np.random.default_rng(0).normal(0.3, 1.7, (3, 9, 4))
 
 
-def find(y, slack=2.0**-50, x=LRN):
+def find(y, slack=2.0**-50):
     slack = slack * np.abs(y)
-    return list(find_windows(x, y, slack, find_sides(x, y, slack)))
+    return list(find_windows(LRN, y, slack, find_sides(LRN, y, slack)))
 
 
-@pytest.mark.all_quick
 @pytest.mark.parametrize(
-    "change",
+    ("options", "expected"),
     [
-        pytest.param(lambda y: y * 1.001, id="a factor"),
-        pytest.param(lambda y: np.where(y == y.max(), 0.9 * y, y), id="one value"),
-        pytest.param(lambda y: np.where(y == y.max(), -y, y), id="a sign"),
-        pytest.param(lambda y: np.where(y == y.max(), 0.0, y), id="a zero"),
-        pytest.param(lambda y: np.where(y == y.max(), np.nan, y), id="nan"),
-        pytest.param(lambda y: LRN * 0.5, id="no window"),
-        pytest.param(lambda y: LRN / (2.0 - 0.01 * LRN**2), id="that grows"),
+        ({"size": 3, "alpha": 0.5, "k": 0.5}, (1, 1, 3, 0.5, 0.75, 0.5)),
+        ({"size": 4, "alpha": 0.5, "k": 1.0, "exponent": 0.5}, (1, 2, 4, 0.5, 0.5, 1.0)),
+        ({"size": 5, "alpha": 0.3, "k": 1.25, "exponent": 1.0}, (2, 2, 5, 0.3, 1.0, 1.25)),
+        ({"size": 11, "alpha": 0.3, "k": 0.0, "exponent": 0.35}, (5, 5, 11, 0.3, 0.35, 0.0)),
     ],
 )
-def test_what_no_window_gives(change):
-    y = change(normalize(LRN, "lrn", size=3, alpha=0.5, k=2.0).normalized)
-    assert not find(y)
+def test_the_constants_of_a_window_are_found(options, expected):
+    y = normalize(LRN, "lrn", **options).normalized
+    best = next(one for one in find(y) if one.plan.spec.window[:6] == expected)
+    assert (best.plan.grid.axes, best.plan.spec.window.divisor) == ((1,), options["size"])
+    np.testing.assert_array_equal(best.exact, y)
+
+
+@pytest.mark.parametrize("value", [0.9, -1.0, 0.0, np.nan])
+def test_what_no_window_gives(value):
+    """All of a window but one value, and a factor that grows with the squares."""
+    y = normalize(LRN, "lrn", size=3, alpha=0.5, k=2.0).normalized
+    assert not find(np.where(y == y.max(), value * y, y))
+    assert not find(LRN / (2.0 - 0.01 * LRN**2))

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from normcli import check, fit, identify, normalize
-from normcli.documents.palette import PALETTE
 
 X = np.arange(24.0).reshape(2, 3, 4) % 7
 
@@ -24,10 +23,3 @@ def test_a_notebook_shows_the_table(made, said):
     html = made()._repr_html_()
     text = "".join(ElementTree.fromstring(html).itertext())
     assert said in text
-
-
-def test_groups_have_their_colours():
-    html = normalize(X, "bn")._repr_html_()
-    for ground, _ in PALETTE[:3]:
-        assert f"background-color: {ground}" in html
-    assert f"background-color: {PALETTE[3][0]}" not in html

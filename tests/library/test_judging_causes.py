@@ -26,6 +26,12 @@ def rms(x):
     return x.astype("f8") / np.sqrt(np.mean(x.astype("f8") ** 2, -1, keepdims=True) + 1e-5)
 
 
+def skip_tail():
+    y = np.zeros_like(X)
+    y[:, :40] = ln(X[:, :40])
+    return y
+
+
 def outside(x, eps):
     wide = x.astype("f8")
     return ((wide - wide.mean(-1, keepdims=True)) / (wide.std(-1, keepdims=True) + eps)).astype(x.dtype)
@@ -40,6 +46,7 @@ SMALL = (X - 5.0) * np.float32(0.003)
     [
         pytest.param(ln(X), X, "ln", {"mask": np.arange(50) < 40}, "values count that are masked", id="mask"),
         pytest.param(ln(X, 1e-12), X, "ln", {}, "eps is at most ", id="eps of bert"),
+        pytest.param(skip_tail(), X, "ln", {}, "statistics are of the first 40 of 50 along c", id="tail"),
     ],
 )  # fmt: skip
 def test_the_cause_is_said_first(y, x, norm, options, cause):
@@ -89,10 +96,11 @@ def test_so_is_one_with_which_all_values_of_half_precision_are_exact():
     assert told.evidence == ("with that, every value is the exact one, rounded",)
 
 
-def test_one_factor_in_all_groups_is_no_cancellation_and_may_be_rounding_far_off_centre():
+def test_one_factor_in_all_groups_is_no_cancellation_far_off_centre():
     x = np.random.default_rng(0).normal(300, 1.0, (6, 72)).astype("f4")
     y = (normalize(x, "ln").normalized.astype("f8") * 0.997).astype("f4")
-    assert check(y, x, "ln").diagnosis.cause == "ln may differ by rounding in float32 alone"
+    told = "ln differs: eps is 0.0047 to 0.0081, the mean is right, the divisor is another"
+    assert check(y, x, "ln").diagnosis.cause == told
 
 
 def test_of_two_divisors_it_is_said_which_is_the_kernels():

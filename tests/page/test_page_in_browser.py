@@ -482,19 +482,6 @@ def test_axe_finds_nothing_on_a_page_that_is_used(document, viewport, scheme, re
     assert find_violations() == []
 
 
-@pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize(
-    "values", [first(), normal(3, 40), normal(8, 64, 32, 32), normal(2, 2, 2, 2, 2, 3), normal(3, 3) * 1e-200],
-    ids=["small", "wide", "slice", "6-D", "long"],
-)  # fmt: skip
-def test_the_page_itself_never_scrolls_sideways(values, width, read):
-    reader = read(make(values, "bn", "ln"), {"width": width, "height": 800})
-    assert not reader.overflows()
-    reader.cell(0).evaluate("box => box.click()")
-    reader.move("eps", 0.5)
-    assert not reader.overflows()
-
-
 def test_print_shows_the_tensor_and_no_controls(read):
     reader = read(make(first(), at=(0, 0, 0, 0)))
     reader.page.emulate_media(media="print")

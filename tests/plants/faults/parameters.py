@@ -79,6 +79,7 @@ ROWS = (
     coarse("affine-gamma-absolute", "|gamma|", lambda k: k.finish(gamma=np.abs(k.gamma)), LN_SIGNED, BN_SIGNED),
     coarse("affine-gamma-plus-one", "1 + gamma", lambda k: k.finish(gamma=1 + k.gamma), LN, BN, RMS, ADALN, QK, EVALUATED),
     coarse("affine-gamma-plus-two", "2 + gamma", lambda k: k.finish(gamma=2 + k.gamma), RMS, LN, QK, RMS_ROWS),
+    coarse("affine-gamma-shifted", "gamma + 0.1", lambda k: k.finish(gamma=k.gamma + 0.1), RMS, LN),
     coarse("affine-gamma-plus-one-twice", "(1 + gamma)²", lambda k: k.finish(gamma=(1 + k.gamma) ** 2), RMS, LN, RMS_ROWS),
     fine("affine-gamma-rounded", "gamma in bfloat16", lambda k: k.finish(gamma=_round(k.gamma, "bfloat16")), LN, BN, RMS, LN_ROWS, EVALUATED, QK),
     fine("affine-gamma-rounded", "gamma in float16", lambda k: k.finish(gamma=_round(k.gamma, "float16")), LN, RMS),

@@ -123,6 +123,13 @@ def _average_shards(k: Kernel, axis: int, shards: int) -> Array:
     return k.finish(square=sum(part.var(k.axes, keepdims=True) for part in _split(k, axis, shards)) / shards)
 
 
+def _count_alike(k: Kernel, first: int) -> Array:
+    """Return y of the first indices of the last axis and of the rest, whose means and variances count alike."""
+    parts = k.x[..., :first], k.x[..., first:]
+    mean = sum(k.average(part) for part in parts) / 2.0
+    return k.finish(mean, sum(k.average((part - mean) ** 2) for part in parts) / 2.0)
+
+
 # -- another row's
 
 
@@ -251,6 +258,7 @@ _SHARDS = (
     coarse("stats-shard", "statistics of the first half of the batch", lambda k: _use(k, k.x[: k.shape[0] // 2]), BN, BN_ROWS),
     fine("stats-averaged", "mean of the replicas' variances", lambda k: _average_shards(k, 0, 2), BN, BN_ROWS, BN_LAST),
     fine("stats-averaged", "mean of the variances of 4 replicas", lambda k: _average_shards(k, 0, 4), BN, BN_ROWS),
+    coarse("stats-alike", "a third of the features counts as much as the rest", lambda k: _count_alike(k, k.shape[-1] // 3), LN, LN_ROWS),
     fine("stats-averaged", "mean of the shards' variances", lambda k: _average_shards(k, -1, 2), LN, LN_ROWS, LN_BARE),
     fine("stats-averaged", "mean of the variances of 4 shards", lambda k: _average_shards(k, -1, 4), LN, LN_ROWS),
 )  # fmt: skip

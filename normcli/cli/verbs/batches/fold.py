@@ -258,7 +258,7 @@ def _load_layer(settings: Settings, source: Own) -> Layer:
         raise DataError("--conv-weight holds a single number; a layer's weight has 2 axes or more")
     groups, like = settings.request.groups, settings.request.like
     layer = Layer(weight, bias, 1 if groups is None else groups, source["transposed"] is not None, like)
-    return layer.take_weight(weight)
+    return layer.take_weight(weight)  # from the framework's order of axes to torch's
 
 
 def _require_channels(layer: Layer, running: Running) -> None:
