@@ -19,7 +19,7 @@ from normcli.identifying.attempts import Candidate
 from normcli.identifying.confirmation import Confirmation
 from normcli.identifying.default_norm_faults import add_claims, list_subjects, shows_count
 from normcli.identifying.faults.case_sampling import choose_case_eps, goes_with_x
-from normcli.identifying.faults.claim import REQUESTS, SCALERS
+from normcli.identifying.faults.claim import GAMMAS, REQUESTS, SCALERS
 from normcli.identifying.faults.fault_search import (
     claims_of_order,
     claims_of_places,
@@ -30,12 +30,13 @@ from normcli.identifying.faults.fault_search import (
 )
 from normcli.identifying.faults.joint_search import open_joints, recover
 from normcli.identifying.faults.variant import REGION_IDS
-from normcli.identifying.models.known_maps import SPECTRAL, WEIGHT, name_constants, name_map, read_evaluation
+from normcli.identifying.models.known_maps import SPECTRAL, WEIGHT, name_map, read_evaluation
 from normcli.identifying.models.map_search import (
     SampledBlock,
     find_global_map,
     find_near_map,
     find_plain_map,
+    is_known,
 )
 from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.question import (
@@ -170,6 +171,8 @@ def _check_subject(question: Question) -> Identification | None:
         matches = found.matches
         if claims[0].fault.id == "stats-count":  # which is likelier than an eps that was fitted
             matches = tuple(one for one in matches if one.is_usual or not one.eps)
+        if claims[0].fault.id in GAMMAS:
+            matches = tuple(one for one in matches if one.affine == ESTIMATED)
         if shows_count(cases[0], claims[0]):
             matches = tuple(one for one in matches if one.affine != ESTIMATED and one.equal == 1.0)
         if any(is_grouped or match.norm == subject.plan.norm.name for match in matches):
@@ -209,7 +212,7 @@ def _identify(question: Question, norm: str | None, list_cases: Callable[[], Seq
     ]
     first, search = samples[0], Search(samples[0])
     plain = find_global_map(x, first.y, dtype)
-    is_plain = plain is not None and (plain.is_simple or _is_known(plain, first))
+    is_plain = plain is not None and (plain.is_simple or is_known(plain, x, first.y, dtype))
     if sampled and plain is not None and is_plain:  # whatever norm a sample fits as well
         return _read(Identification(question, (), sampled), plain, first)
     found = [search.find_matches()]
@@ -218,6 +221,8 @@ def _identify(question: Question, norm: str | None, list_cases: Callable[[], Seq
     best = min(fitting.level for fitting in found)
     fitting = rank_matches(match for one in found for match in one.matches if one.level == best)
     fitting = drop_shorter(fitting, x, first.y)
+    if gamma is None and beta is None:
+        fitting = search.find_exact(fitting) or fitting
     matches, doubtful = _part(fitting)
     blank = Identification(question, (), sampled, doubtful=doubtful)
     if plain is not None and (not matches or is_plain):
@@ -332,12 +337,6 @@ def _part(
     """Return the certain ones of ranked matches, and `doubtful` followed by the others."""
     others = (*doubtful, *(match for match in ranked if not match.is_certain))
     return tuple(match for match in ranked if match.is_certain), others
-
-
-def _is_known(plain: PlainMap, samples: Samples) -> bool:
-    """Whether a map of image constants, or of an untrained layer, leads to y: it is simpler than any norm."""
-    x, y = SampledBlock(samples.x, samples.y, MOST_SAMPLED).take(plain.axes)
-    return any(True for _ in name_constants(plain, x, y, samples.scope.dtype))
 
 
 def _read(blank: Identification, plain: PlainMap, samples: Samples) -> Identification:

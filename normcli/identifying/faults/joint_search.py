@@ -29,6 +29,7 @@ from normcli.identifying.faults.row_search import (
     keep_likeliest,
     list_others,
     try_all,
+    try_exact,
     try_pairs,
     try_rest,
     try_rows,
@@ -78,7 +79,8 @@ def open_joints(cases: Sequence[Case], saved: str | None = None, *, in_parts: bo
         if right is not None:
             causes = (CAST.fault.words.format(dtype=saved),)
             cast = Claim((CAST.fault,), right.plan, causes, misfit=0.0, bits=math.inf, rank=1.0)
-            return () if saved is None else (cast,)
+            hidden = [make_claim(right, one) for one in try_exact(right)] if saved is None else [cast]
+            return rank_claims(hidden, is_asked=True)
         if len(cases) == 1 and cases[0].is_constant and np.isfinite(cases[0].y).all():
             return rank_claims([make_claim(cases[0], one) for one in _try_beta(cases[0])], is_asked=True)
         if not cases:

@@ -42,7 +42,12 @@ def _swap(case: Case) -> Iterator[Variant]:
 
 
 def _shift_gamma(case: Case) -> Variant | None:
-    """Return the variant with one number, the median that y shows, added to each gamma; None if it is 0."""
+    """Return the variant with one number, the median that y shows, added to each gamma; None if it is 0.
+
+    None too if all gammas are equal: then it is a factor.
+    """
+    if np.ptp(case.gamma) == 0.0:
+        return None
     shown = recover_parameters(case)[0] - case.gamma
     term = float(np.median(shown[np.isfinite(shown)])) if np.isfinite(shown).any() else 0.0
     return Variant(gamma=case.gamma + term, values={"term": f"{term:.3g}"}, numbers=1) if term else None
