@@ -92,7 +92,7 @@ def test_the_only_eps_of_a_call_is_told():
     [
         pytest.param("gn", {"groups": 2}, True, id="along the channel"),
         pytest.param("ln", {"axes": (2, 3), "feature_axes": (1,)}, False, id="along an axis that is kept"),
-        pytest.param("rms", {"like": "gemma"}, False, id="an offset"),
+        pytest.param("rms", {"gamma_offset": 1}, False, id="an offset"),
         pytest.param("rms", {"like": "llama"}, False, id="rounded before"),
     ],
 )

@@ -89,11 +89,6 @@ def test_make_layout_refuses(text, message):
         make_layout(text, 4)
 
 
-def test_names():
-    assert [make_layout("NCL", 3).name(i) for i in range(3)] == ["n", "c", "l"]
-    assert make_layout(None, 6).name(5) == "axis5"
-
-
 def test_words_name_axes():
     layout = make_layout(WORDS, 3)
     assert (layout.names, layout.batch, layout.channel) == (("time", "channel", "lon"), 0, 1)

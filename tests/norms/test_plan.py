@@ -196,6 +196,7 @@ def test_a_channel_that_is_last_is_no_gamma_of_columns():
     assert plan.adopt_parameters({"gamma": np.ones(3)}) is plan
 
 
-def test_results_of_long_doubles_are_doubles():
+def test_results_of_long_doubles_are_doubles_and_others_in_the_machines_byte_order():
     plan = make_plan(Request("ln"), SHAPE, np.dtype("f8"))
     assert plan.choose_output_dtype(np.dtype(np.longdouble)) == np.float64
+    assert plan.choose_output_dtype(np.dtype(">f4")).isnative

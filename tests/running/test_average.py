@@ -17,6 +17,13 @@ from normcli.running.state_file import read_state, replace_state
 from tests.marks import costly
 
 
+def test_both_spellings_of_momentum_are_one(rng):
+    result = normalize(rng.normal(size=(4, 3)), "bn")
+    rules = RunningRule(0.25, "new"), RunningRule(0.75, "old")
+    new, old = (update(begin(result.plan), result, rule).after.statistics for rule in rules)
+    np.testing.assert_array_equal(new, old)
+
+
 @costly
 @pytest.mark.parametrize("start", [None, 7])
 def test_the_cumulative_average_of_many_batches_is_the_exact_one(start, rng, tmp_path):
