@@ -46,8 +46,9 @@ _LEAST_RANK = 3
 _PATIENCE = 2
 """The number of levels after the first certain match at which a match with a usual eps is still looked for."""
 
-_MOSTLY = 0.5
-"""The share of exact values above which a fitted gamma is preferred to a norm that makes few exact."""
+_MOSTLY, _NEARER = 0.5, 2.0**-6
+"""A fitted gamma is preferred to norms that make few values exact if it makes more than half so, and its
+largest error is at most this part of theirs."""
 
 _MOST_DOUBTFUL = 256
 """The most doubtful hypotheses that are examined: thousands may fit, as with constant groups."""
@@ -194,7 +195,9 @@ class Search:
         """
         if not fitting or any(match.equal >= BY_LUCK for match in fitting):
             return []
-        return rank_matches(one for one in self.estimate_matches(2.0) if one.equal > _MOSTLY and one.is_certain)
+        most = _NEARER * min(match.max_abs for match in fitting)
+        fitted = (one for one in self.estimate_matches(2.0) if one.equal > _MOSTLY and one.max_abs <= most)
+        return rank_matches(one for one in fitted if one.is_certain)
 
     def _describe_estimated(self, hypothesis: Hypothesis, precision: str) -> Iterator[Match]:
         level = next(level for level in reversed(self.samples.levels) if level.precision == precision)
