@@ -85,7 +85,7 @@ class LayerPair(NamedTuple):
 
         None if both are about equally near, their inputs differ, or one was not judged.
         """
-        one, other = self.first.max_ulp, self.second.max_ulp
+        one, other = self.first.output_ulp, self.second.output_ulp
         if one is None or other is None or not self.takes_the_same:
             return None
         near, far = sorted((one, other))

@@ -446,3 +446,27 @@ def test_a_norm_for_layers_that_have_their_own_is_refused(tmp_path):
 def test_python_objects_are_no_tensor(tmp_path):
     np.savez(tmp_path / "x.npz", **{"a.input": np.array([{}], dtype=object), "a.output": np.zeros(3)})
     assert "holds Python objects" in find(audit(tmp_path / "x.npz"), "a")["problem"]
+
+
+GATE = RNG.normal(size=X.shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("norm", [None, "rms:eps=1e-6:like=mamba2"])
+def test_a_gate_is_taken_without_settings_too(tmp_path, norm):
+    y = normalize(X, "rms", eps=1e-6, gamma=GAMMA, gate=GATE, gate_order="before").normalized
+    run = write(tmp_path / "run", {"a": {"input": X, "output": y, "weight": GAMMA, "gate": GATE}})
+    os.remove(f"{run}/dump.json")
+    assert audit(run, norm=norm).ok
+
+
+def test_a_layer_that_nothing_explains_has_no_distance(tmp_path):
+    run = write(tmp_path / "run", {"a": {"input": X, "output": GATE}}, {"a": {"norm": None, "options": {}}})
+    assert find(audit(run), "a")["max_ulp"] is None
+
+
+def test_the_distance_of_a_layer_is_of_the_tensor_that_is_blamed(tmp_path):
+    found = backward(X, GATE, "ln", axes=-1, eps=1e-5, gamma=GAMMA, beta=BETA)
+    dgamma = np.float32(2) * found.dgamma
+    layer = make_layer() | {"grad_output": GATE, "grad_input": found.dx, "grad_weight": dgamma}
+    told = find(audit(write(tmp_path / "run", {"a": layer})), "a")
+    assert told["max_ulp"] == told["parts"]["grad_weight"]["max_ulp"] > 1e6
