@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -132,9 +133,15 @@ class LayerVerdict(NamedTuple):
         return None if self.problem is not None else all(part.ok for part in self.parts)
 
     @property
+    def output_ulp(self) -> float | None:
+        """The largest distance of the output from the exact values in ulp; None where it is not known."""
+        return None if not self.parts or math.isnan(self.parts[0].max_ulp) else self.parts[0].max_ulp
+
+    @property
     def max_ulp(self) -> float | None:
-        """The largest distance of the output from the exact values in ulp; None if nothing was judged."""
-        return self.parts[0].max_ulp if self.parts else None
+        """The distance, as in `output_ulp`, of the first tensor that is wrong; of the output if none is."""
+        wrong = next((part for part in self.parts[1:] if not part.ok), None)
+        return self.output_ulp if wrong is None or not self.parts[0].ok else wrong.max_ulp
 
     @property
     def telling(self) -> JudgedTensor | None:
@@ -260,7 +267,8 @@ def _judge(layer: RecordedLayer, tolerate: Tolerate, effort: Effort, known: Know
     arrays = {name: None if one is None else one.values for name, one in parameters.items()}
     if request is None:
         question = Question(tensor.values, actual.values, arrays["gamma"], arrays["beta"])
-        what, ulp = known.identify(question, settings.kind)
+        gate = layer.load("gate")
+        what, ulp = known.identify(question, settings.kind, None if gate is None else gate.values)
         found = (float("nan") if ulp is None else ulp, actual.values.size, 0)
         output = JudgedTensor(OUTPUT, ulp is not None, *found, what.cause, what.fault, what.remedy)
         return blank._replace(parts=(output,))
@@ -309,7 +317,7 @@ def _find_surroundings(layer: RecordedLayer) -> Surroundings:
         if settings.gate_act:
             raise DataError(f"{layer.name}.gate is missing")
         return Surroundings()
-    order = GateOrder.BEFORE if settings.gates_input else GateOrder.AFTER
+    order = {None: None, True: GateOrder.BEFORE, False: GateOrder.AFTER}[settings.gates_input]
     return Surroundings(gate=gate.values, gate_act=settings.gate_act or None, gate_order=order)
 
 

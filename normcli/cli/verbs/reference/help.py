@@ -248,8 +248,9 @@ def _list_dump_members() -> Topic:
     layers in the order in which they ran. A layer may have "evaluation": true (it normalizes with running
     statistics), "momentum" (of those that it updates: a number, or "none" for plain averages, then
     "batches" too), "kind" (its class), "weights_of" (the layer whose weights are its own too), "gate_act"
-    (the activation of its gate, as of check), "gates_input": true (the gate multiplies what is normalized)
-    and "note". Its options are those of the norm's command, with _ for -. Without a norm, audit looks for it.
+    (the activation of its gate, as of check), "gates_input": true (the gate multiplies what is normalized;
+    without it, "like" decides) and "note". Its options are those of the norm's command, with _ for -. Without
+    a norm, audit looks for it.
 
     A layer that is called again is NAME#2, NAME#3, …. Without settings every NAME.input is a layer, of the
     norm that --norm says. A folder of NAME.input.npy, … is a dump too, whose settings, if there are any,
