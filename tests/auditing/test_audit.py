@@ -88,7 +88,7 @@ def test_running_statistics_that_enter_evaluation(tmp_path):
 
 @pytest.mark.parametrize(
     ("ddof", "ok", "cause"),
-    [(1, True, None), (0, False, "running_var differs: the variance that enters is of another ddof")],
+    [(1, True, None), (0, False, "running_var differs: the variance that enters is of another ddof: 0, not 1")],
     ids=["unbiased", "biased"],
 )
 def test_running_statistics_after_a_step(tmp_path, ddof, ok, cause):
