@@ -88,7 +88,7 @@ def test_running_statistics_that_enter_evaluation(tmp_path):
 
 @pytest.mark.parametrize(
     ("ddof", "ok", "cause"),
-    [(1, True, None), (0, False, "running_var differs: the variance that enters is of another ddof")],
+    [(1, True, None), (0, False, "running_var differs: the variance that enters is of another ddof: 0, not 1")],
     ids=["unbiased", "biased"],
 )
 def test_running_statistics_after_a_step(tmp_path, ddof, ok, cause):
@@ -470,3 +470,70 @@ def test_the_distance_of_a_layer_is_of_the_tensor_that_is_blamed(tmp_path):
     layer = make_layer() | {"grad_output": GATE, "grad_input": found.dx, "grad_weight": dgamma}
     told = find(audit(write(tmp_path / "run", {"a": layer})), "a")
     assert told["max_ulp"] == told["parts"]["grad_weight"]["max_ulp"] > 1e6
+
+
+UNKNOWN = {"norm": None, "options": {}, "problem": "Odd is no norm that is known"}
+
+
+def test_a_layer_that_could_not_be_compared_is_no_difference(tmp_path):
+    second = write(tmp_path / "b", {"a": make_layer(), "b": make_layer()})
+    first = write(tmp_path / "a", {"a": make_layer(), "b": {}}, {"b": UNKNOWN})
+    told = audit(first, against=second)
+    assert (told.ok, told.data()["layers"][1]["ok"], told.data()["layers"][1]["differences"]) == (
+        False,
+        None,
+        [],
+    )
+    assert str(told).splitlines()[-2:] == [
+        "✗ 1 layer agrees   in both runs   1 could not be compared",
+        "  b   Odd is no norm that is known",
+    ]
+
+
+@pytest.mark.parametrize("is_clear", [True, False])
+def test_a_layer_that_was_not_compared_may_be_the_cause_unless_what_follows_agrees(tmp_path, is_clear):
+    layers = {
+        "a": make_layer(),
+        "b": make_layer(),
+        **({"c": make_layer()} if is_clear else {}),
+        "d": make_layer(X + 1),
+    }
+    second = write(tmp_path / "b", layers)
+    first = write(tmp_path / "a", layers | {"b": {}, "d": make_layer()}, {"b": UNKNOWN})
+    told = audit(first, against=second)
+    assert told.data()["between"] == ["c" if is_clear else "a", "d"]
+    assert ("may be the cause" in str(told)) is not is_clear
+
+
+def test_layers_of_other_options_have_a_line_of_their_own(tmp_path):
+    layers = {name: make_layer(eps=1e-2) for name in ("a.norm", "b.norm", "final")}
+    settings = {"final": {"options": {"axes": [-1], "eps": 2e-5}}}
+    lines = str(audit(write(tmp_path / "run", layers, settings))).splitlines()[5:7]
+    assert [line.split()[0] for line in lines] == ["*.norm", "final"]
+
+
+def test_one_of_several_is_told_in_chinese_without_an_english_ending(tmp_path, normcli):
+    run = write(tmp_path / "run", {"a": make_layer(), "b": make_layer(eps=1e-2)})
+    last = normcli("--lang", "zh", "audit", run).out.splitlines()[-1]
+    assert last == "✗ 2 层中有 1 个不同   第一个出错的层：b"
+
+
+OTHER = np.roll(GAMMA[::-1], 3) + np.float32(0.5)
+
+
+@pytest.mark.parametrize(
+    ("lent", "words"),
+    [
+        pytest.param({"gamma": OTHER}, "the gamma of b is used", id="gamma"),
+        pytest.param({"beta": -OTHER}, "the beta of b is used", id="beta"),
+        pytest.param({"gamma": OTHER, "beta": -OTHER}, "the gamma and beta of b are used", id="both"),
+        pytest.param(
+            {"gamma": OTHER - 0.125}, "another gamma is used at all 16 indices", id="gamma of no layer"
+        ),
+    ],
+)
+def test_another_layer_whose_gamma_is_used_is_named(tmp_path, lent, words):
+    b = {"input": X, "output": GATE, "weight": OTHER, "bias": -OTHER}
+    y = normalize(X, "ln", axes=-1, eps=1e-5, **{"gamma": GAMMA, "beta": BETA, **lent}).normalized
+    told = find(audit(write(tmp_path / "run", {"b": b, "a": make_layer() | {"output": y}})), "a")
+    assert (told["cause"], told["fault"]) == (f"ln differs: {words}", "affine-unknown-gamma")
