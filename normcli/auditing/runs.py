@@ -254,12 +254,13 @@ def _pair(
     one, other : RecordedLayer
         The layer in the first and in the second run.
     run : sequence of RecordedLayer
-        The whole first run, which is searched for a layer whose weight the second run's layer has.
+        The whole first run, which is searched for a layer whose weight the second run's layer has, or either
+        run's layer used.
     tolerate : callable
     effort : Effort
     known : KnownNorms
     """
-    verdicts = judge_layer(one, tolerate, effort, known), judge_layer(other, tolerate, effort, known)
+    verdicts = judge_layer(one, tolerate, effort, known, run), judge_layer(other, tolerate, effort, known, run)
     taken, given = (_compare(one, other, role, tolerate) for role in (INPUT, OUTPUT))
     return LayerPair(*verdicts, taken, given, tuple(_list_differences(one, other, run, tolerate)))
 

@@ -516,3 +516,24 @@ def test_one_of_several_is_told_in_chinese_without_an_english_ending(tmp_path, n
     run = write(tmp_path / "run", {"a": make_layer(), "b": make_layer(eps=1e-2)})
     last = normcli("--lang", "zh", "audit", run).out.splitlines()[-1]
     assert last == "✗ 2 层中有 1 个不同   第一个出错的层：b"
+
+
+OTHER = np.roll(GAMMA[::-1], 3) + np.float32(0.5)
+
+
+@pytest.mark.parametrize(
+    ("lent", "words"),
+    [
+        pytest.param({"gamma": OTHER}, "the gamma of b is used", id="gamma"),
+        pytest.param({"beta": -OTHER}, "the beta of b is used", id="beta"),
+        pytest.param({"gamma": OTHER, "beta": -OTHER}, "the gamma and beta of b are used", id="both"),
+        pytest.param(
+            {"gamma": OTHER - 0.125}, "another gamma is used at all 16 indices", id="gamma of no layer"
+        ),
+    ],
+)
+def test_another_layer_whose_gamma_is_used_is_named(tmp_path, lent, words):
+    b = {"input": X, "output": GATE, "weight": OTHER, "bias": -OTHER}
+    y = normalize(X, "ln", axes=-1, eps=1e-5, **{"gamma": GAMMA, "beta": BETA, **lent}).normalized
+    told = find(audit(write(tmp_path / "run", {"b": b, "a": make_layer() | {"output": y}})), "a")
+    assert (told["cause"], told["fault"]) == (f"ln differs: {words}", "affine-unknown-gamma")
