@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from normcli.checking.check import NORMALIZED, check
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.engine.inputs import Inputs
 from normcli.errors import DataError
 from normcli.identifying.confirmation import find_strange_groups, plan_hypothesis
+from normcli.identifying.gated_norm import identify_gated
 from normcli.identifying.identify import identify
 from normcli.identifying.models.error_bounds import list_levels
 from normcli.identifying.question import Question, find_reason
@@ -21,6 +22,8 @@ from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
+
+    from numpy.typing import NDArray
 
     from normcli.identifying.models.error_bounds import Level
     from normcli.identifying.question import Diagnosis
@@ -53,11 +56,13 @@ class KnownNorms:
     def __init__(self) -> None:
         self._findings: dict[Hashable, list[_Finding]] = {}
 
-    def identify(self, question: Question, kind: str) -> tuple[Diagnosis, float | None]:
+    def identify(
+        self, question: Question, kind: str, gate: NDArray[Any] | None = None
+    ) -> tuple[Diagnosis, float | None]:
         """Return the diagnosis of a layer's output, and its largest distance from the norm found, in ulp.
 
         The distance is None if no norm fits. Norms found before on layers of the same class, shapes and dtypes
-        are tried first. A norm that is found is added for later layers.
+        are tried first. A norm that is found is added for later layers, unless it has a gate.
 
         Parameters
         ----------
@@ -65,15 +70,20 @@ class KnownNorms:
             The layer's input x, output y, gamma and beta.
         kind : str
             The layer's class.
+        gate : ndarray or None
+            The gate that was recorded beside x; None without one.
 
         Raises
         ------
         DataError
-            If y, gamma or beta has more axes than x.
+            If y, gamma or beta has more axes than x, or the gate does not fit to x.
         """
         tensors = question.x, question.y, question.gamma, question.beta
         if any(one is not None and one.ndim > question.x.ndim for one in tensors):
             raise DataError(f"its weight or bias has more axes than its input, which has {question.x.ndim}")
+        if gate is not None:
+            gated, told = identify_gated(question, gate)
+            return told, gated.matches[0].max_ulp if gated.matches else None
         key = kind, *(None if one is None else (one.shape, one.dtype) for one in tensors)
         findings = self._findings.setdefault(key, [])
         if find_reason(question.x, question.y) is None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+import math
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -11,15 +12,18 @@ from normcli.auditing.dump_file import RUNNING
 from normcli.auditing.running_check import check_running
 from normcli.checking.check import NORMALIZED, check
 from normcli.checking.gradient_check import check_gradients
-from normcli.checking.ulp import choose_tolerance
+from normcli.checking.ulp import choose_counting_dtype, choose_tolerance
 from normcli.dtypes import is_half
 from normcli.engine.walk import DEFAULT_EFFORT, Effort, count_processors
 from normcli.errors import DataError, NormError
 from normcli.fitting.workers import can_fork, run_in_processes
+from normcli.identifying.faults.fault_search import open_cases
+from normcli.identifying.faults.tables.places import UNKNOWN
 from normcli.identifying.question import Question
 from normcli.identifying.words.request_phrasing import diagnose_actual
 from normcli.norms.plan import make_plan
 from normcli.numerics.statistics.solution import Given
+from normcli.printable import make_printable
 from normcli.results.arguments import Problem
 from normcli.results.calculate import calculate
 from normcli.results.given_inputs import fit_given, fit_inputs
@@ -28,7 +32,9 @@ from normcli.running.average import begin, choose_rule
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from normcli.auditing.dump_file import LayerSettings
     from normcli.auditing.layer import RecordedLayer
@@ -54,6 +60,12 @@ _WORKERS = 2
 
 _TWICE_ROUNDED = 2.0
 """The distance tolerated, in ulp of half precision, of results that are rounded before gamma and after it."""
+
+_MOST_TRIED = 1 << 14
+"""About how many values of an output are compared first with what another layer's gamma gives."""
+
+_LENT = (("gamma",), ("beta",), ("gamma", "beta"))
+"""The parameters that a kernel may take of another layer."""
 
 _GRADIENTS = {"dx": "grad_input", "dgamma": "grad_weight", "dbeta": "grad_bias"}
 """The gradients that `check_gradients` knows → their roles in a dump."""
@@ -132,9 +144,15 @@ class LayerVerdict(NamedTuple):
         return None if self.problem is not None else all(part.ok for part in self.parts)
 
     @property
+    def output_ulp(self) -> float | None:
+        """The largest distance of the output from the exact values in ulp; None where it is not known."""
+        return None if not self.parts or math.isnan(self.parts[0].max_ulp) else self.parts[0].max_ulp
+
+    @property
     def max_ulp(self) -> float | None:
-        """The largest distance of the output from the exact values in ulp; None if nothing was judged."""
-        return self.parts[0].max_ulp if self.parts else None
+        """The distance, as in `output_ulp`, of the first tensor that is wrong; of the output if none is."""
+        wrong = next((part for part in self.parts[1:] if not part.ok), None)
+        return self.output_ulp if wrong is None or not self.parts[0].ok else wrong.max_ulp
 
     @property
     def telling(self) -> JudgedTensor | None:
@@ -174,7 +192,7 @@ def audit(
     known, found = KnownNorms(), list[LayerVerdict]()
     judged = judge_each(
         [layer.byte_count for layer in layers],
-        lambda number, own: judge_layer(layers[number], tolerate, own, known),
+        lambda number, own: judge_layer(layers[number], tolerate, own, known, layers),
         lambda verdict: verdict._replace(detail=None),
         effort,
     )
@@ -183,7 +201,7 @@ def audit(
         if is_first and verdict.ok is False:
             is_first = False
             is_left_out = verdict.detail is None and verdict.settings.norm is not None
-            found.append(judge_layer(layer, tolerate, effort) if is_left_out else verdict)
+            found.append(judge_layer(layer, tolerate, effort, run=layers) if is_left_out else verdict)
         else:
             found.append(verdict._replace(detail=None))
     return Audit(tuple(found))
@@ -230,22 +248,26 @@ def judge_layer(
     tolerate: Tolerate = choose_tolerance,
     effort: Effort = DEFAULT_EFFORT,
     known: KnownNorms | None = None,
+    run: Sequence[RecordedLayer] = (),
 ) -> LayerVerdict:
     """Return the verdict on one layer; a `NormError` while it is judged becomes the verdict's `problem`.
 
     A norm that the settings do not name is identified; norms in `known` are tried first, and a new one is
-    added.
+    added. If the layer used the gamma or beta of another layer of `run`, the verdict names it.
     """
     try:
-        return _judge(layer, tolerate, effort, known or KnownNorms())
+        return _judge(layer, tolerate, effort, known or KnownNorms(), run)
     except NormError as error:
         return LayerVerdict(layer.settings, problem=str(error))
 
 
-def _judge(layer: RecordedLayer, tolerate: Tolerate, effort: Effort, known: KnownNorms) -> LayerVerdict:
+def _judge(
+    layer: RecordedLayer, tolerate: Tolerate, effort: Effort, known: KnownNorms, run: Sequence[RecordedLayer]
+) -> LayerVerdict:
     """Return the verdict on one layer, by the norm of its settings, or without one by `known.identify`.
 
-    With a problem, or without a named norm, `detail` (the arrays for a report) is None. Pass on `NormError`.
+    `run` are the layers of the run, whose gamma or beta this layer may have used by mistake. With a problem, or
+    without a named norm, `detail` (the arrays for a report) is None. Pass on `NormError`.
     """
     settings = layer.settings
     if settings.problem:
@@ -256,11 +278,11 @@ def _judge(layer: RecordedLayer, tolerate: Tolerate, effort: Effort, known: Know
         missing = INPUT if tensor is None else OUTPUT
         return LayerVerdict(settings, problem=f"{layer.name}.{missing} is missing")
     blank = LayerVerdict(settings, tensor.values.shape, actual.values.dtype.name)
-    parameters = {name: layer.load(role) for name, role in (("gamma", "weight"), ("beta", "bias"))}
-    arrays = {name: None if one is None else one.values for name, one in parameters.items()}
+    arrays = _load_parameters(layer)
     if request is None:
         question = Question(tensor.values, actual.values, arrays["gamma"], arrays["beta"])
-        what, ulp = known.identify(question, settings.kind)
+        gate = layer.load("gate")
+        what, ulp = known.identify(question, settings.kind, None if gate is None else gate.values)
         found = (float("nan") if ulp is None else ulp, actual.values.size, 0)
         output = JudgedTensor(OUTPUT, ulp is not None, *found, what.cause, what.fault, what.remedy)
         return blank._replace(parts=(output,))
@@ -271,11 +293,19 @@ def _judge(layer: RecordedLayer, tolerate: Tolerate, effort: Effort, known: Know
     before = _pair(layer, plan, RUNNING)
     if settings.evaluation and before is None:
         return blank._replace(problem="the running statistics of evaluation are missing")
-    inputs = fit_inputs(plan, tensor.values, arrays, before if settings.evaluation else None)
-    inputs = around.surround(inputs, plan, ungated)
-    problem = Problem(plan, tensor, inputs, effort, dy=layer.load("grad_output"))
+
+    def pose(arrays: Mapping[str, NDArray[Any] | None]) -> Problem:
+        inputs = fit_inputs(plan, tensor.values, arrays, before if settings.evaluation else None)
+        inputs = around.surround(inputs, plan, ungated)
+        return Problem(plan, tensor, inputs, effort, dy=layer.load("grad_output"))
+
+    problem = pose(arrays)
     checked = check(problem, {NORMALIZED: actual.values}, tolerate)
     told = diagnose_actual(problem, actual.values, checked)
+    if told is not None and told.fault == UNKNOWN["gamma"].id:
+        cause = _find_lender(run, arrays, lambda lent: _agrees(pose(lent), actual.values))
+        if cause is not None:
+            told = told._replace(cause=f"{plan.norm.name} differs: {cause}", remedy="use the layer's own")
     output = _summarize(OUTPUT, checked.comparisons[NORMALIZED], told)
     if plan.spec.rounds_before_gamma and output.max_ulp <= _TWICE_ROUNDED and is_half(actual.values.dtype):
         output = output._replace(ok=True)  # x̂ near a tie, rounded to its other neighbour
@@ -299,6 +329,47 @@ def _judge(layer: RecordedLayer, tolerate: Tolerate, effort: Effort, known: Know
     return blank._replace(parts=tuple(parts), detail=detail)
 
 
+def _find_lender(
+    run: Sequence[RecordedLayer],
+    own: Mapping[str, NDArray[Any] | None],
+    agrees: Callable[[Mapping[str, NDArray[Any] | None]], bool],
+) -> str | None:
+    """Return words on the first layer of a run whose gamma, beta or both another layer used; None without one.
+
+    Parameters
+    ----------
+    run : sequence of RecordedLayer
+    own : mapping
+        `gamma` and `beta` of that other layer, None if it has none.
+    agrees : callable
+        Takes such a mapping, and returns whether that layer's output is the norm's result with it.
+    """
+    for layer in run:
+        theirs = _load_parameters(layer)
+        for names in _LENT:
+            pairs = [(own[name], theirs[name]) for name in names]
+            if all(one is not None and two is not None and one.shape == two.shape for one, two in pairs):
+                lent = {name: theirs[name] for name in names}
+                if agrees({**own, **lent}):
+                    owner = make_printable(layer.name)
+                    both = f"the gamma and beta of {owner} are used"
+                    return both if len(names) > 1 else f"the {names[0]} of {owner} is used"
+    return None
+
+
+def _agrees(problem: Problem, actual: NDArray[Any]) -> bool:
+    """Whether an output is a norm's result but for rounding: first in a part of it, then in all of it."""
+    cases = open_cases((problem,), actual, choose_counting_dtype(actual.dtype), most=_MOST_TRIED)
+    is_near = any(case.explains(case.right).all() for case in cases)
+    return is_near and check(problem, {NORMALIZED: actual}).ok
+
+
+def _load_parameters(layer: RecordedLayer) -> dict[str, NDArray[Any] | None]:
+    """Return a layer's `gamma` and `beta`, None if it has none."""
+    loaded = {name: layer.load(role) for name, role in (("gamma", "weight"), ("beta", "bias"))}
+    return {name: None if one is None else one.values for name, one in loaded.items()}
+
+
 def _find_surroundings(layer: RecordedLayer) -> Surroundings:
     """Return a layer's recorded gate, its activation and its place before or after the norm; empty without it.
 
@@ -309,7 +380,7 @@ def _find_surroundings(layer: RecordedLayer) -> Surroundings:
         if settings.gate_act:
             raise DataError(f"{layer.name}.gate is missing")
         return Surroundings()
-    order = GateOrder.BEFORE if settings.gates_input else GateOrder.AFTER
+    order = {None: None, True: GateOrder.BEFORE, False: GateOrder.AFTER}[settings.gates_input]
     return Surroundings(gate=gate.values, gate_act=settings.gate_act or None, gate_order=order)
 
 

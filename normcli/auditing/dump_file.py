@@ -88,8 +88,8 @@ class LayerSettings(NamedTuple):
         The layer whose weights and running statistics this one shares; empty if it has its own.
     gate_act : str
         The activation applied to the gate, such as `silu`; empty without a gate.
-    gates_input : bool
-        Whether the gate multiplies the input of the norm; otherwise it multiplies the result.
+    gates_input : bool or None
+        Whether the gate multiplies the input of the norm, or its result; None: as the option `like` has it.
     left_out : str
         The name of a further tensor that the module took and that is not recorded; empty if there is none.
     """
@@ -106,7 +106,7 @@ class LayerSettings(NamedTuple):
     is_guess: bool = False
     weights_of: str = ""
     gate_act: str = ""
-    gates_input: bool = False
+    gates_input: bool | None = None
     left_out: str = ""
 
     def add_note(self, words: str) -> LayerSettings:
@@ -290,6 +290,7 @@ def read_settings(text: str, source: str) -> list[LayerSettings]:
 _KINDS: Mapping[str, tuple[type, ...]] = {
     **{name: (type(value),) for name, value in LayerSettings("")._asdict().items()},
     "norm": (str,),
+    "gates_input": (bool,),
     "momentum": (int, float, str),
 }
 """Member of a layer's settings → the types of its values."""

@@ -50,8 +50,8 @@ _GATING_INPUT = (
 _GATES = ("gate", "z")
 """The names that the `forward` of other classes has for a gate."""
 
-_GUESSED = "RMSNorm"
-"""The end of the names of other classes that are taken for Llama's norm."""
+_GUESSED = ("RMSNorm", _GATED)
+"""The ends of the names of other classes that are taken for Llama's norm."""
 
 
 NO_GRADIENTS = "gradients were asked for, and none were recorded"
@@ -136,7 +136,7 @@ def describe_module(name: str, module: Any, also: Mapping[Any, str]) -> LayerSet
         kind=full, note=note, is_guess=bool(note),
         problem=problem,
         gate_act=getattr(module, "activation", Activation.SILU.value) if kind.__name__.endswith(_GATED) else "",
-        gates_input=kind.__name__ in _GATING_INPUT,
+        gates_input=_gates_input(module),
     )  # fmt: skip
 
 
@@ -155,10 +155,16 @@ def describe_second(settings: LayerSettings, module: Any, name: str, *, has_same
     if name not in _GATES or not has_same_shape:
         return settings._replace(left_out=name)
     act: Any = getattr(module, "activation", None)
-    return settings._replace(
-        gate_act=act if isinstance(act, str) and act in {*Activation} else Activation.SILU.value,
-        gates_input=not getattr(module, "norm_before_gate", True),
-    )
+    is_known = isinstance(act, str) and act in {*Activation}
+    return settings._replace(gate_act=act if is_known else Activation.SILU.value)
+
+
+def _gates_input(module: Any) -> bool | None:
+    """Whether a gate multiplies a module's input, by its attribute or its class; None if neither says so."""
+    norm_first = getattr(module, "norm_before_gate", None)
+    if norm_first is not None:
+        return not norm_first
+    return type(module).__name__ in _GATING_INPUT or None
 
 
 def _overrides(module: Any) -> bool:

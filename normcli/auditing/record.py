@@ -277,8 +277,9 @@ def record(
     `b_2` or `b`. A module with other parameters is recorded, and `audit` says that it cannot judge it.
 
     A second tensor that a module's `forward` calls `gate` or `z` is recorded as a gate: with the module's
-    `activation`, otherwise silu; it multiplies the input if the module's `norm_before_gate` is False, otherwise
-    the result. Other further tensors are not recorded; `audit` says so where the output is not of the input.
+    `activation`, otherwise silu. It multiplies the input if the module's `norm_before_gate` is False or,
+    without that attribute, if `like` in `also` names such a convention; otherwise the result. Other further
+    tensors are not recorded; `audit` says so where the output is not of the input.
 
     A module that is called again has `NAME#2`, `NAME#3`, … Values are copied to the processor's memory as they
     are, one tensor at a time. The file is described by `normcli help dumps`; `normcli audit` judges it.

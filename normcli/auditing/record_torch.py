@@ -213,7 +213,7 @@ class Recorder:
         state = {role: getattr(module, role).detach().clone() for role in wanted}
         second = every[others[0]] if others else None
         if second is None:
-            settings = settings._replace(gate_act="", gates_input=False)
+            settings = settings._replace(gate_act="", gates_input=None)
         elif settings.norm is not None and not settings.gate_act:
             called = _find_name(module, args, named, second)
             settings = describe_second(settings, module, called, has_same_shape=second.shape == x.shape)

@@ -64,9 +64,15 @@ class LayerPair(NamedTuple):
     algorithms: tuple[str | None, str | None] = (None, None)
 
     @property
-    def ok(self) -> bool:
-        """Whether input, output, settings and weights of the layer agree in both runs."""
-        return all(one is not None and one.ok for one in (self.input, self.output)) and not self.differences
+    def ok(self) -> bool | None:
+        """Whether input, output, settings and weights of the layer agree in both runs.
+
+        None if nothing differs, but input or output could not be compared.
+        """
+        both = [None if one is None else one.ok for one in (self.input, self.output)]
+        if self.differences or False in both:
+            return False
+        return None if None in both else True
 
     @property
     def takes_the_same(self) -> bool:
@@ -85,7 +91,7 @@ class LayerPair(NamedTuple):
 
         None if both are about equally near, their inputs differ, or one was not judged.
         """
-        one, other = self.first.max_ulp, self.second.max_ulp
+        one, other = self.first.output_ulp, self.second.output_ulp
         if one is None or other is None or not self.takes_the_same:
             return None
         near, far = sorted((one, other))
@@ -121,17 +127,30 @@ class RunComparison(NamedTuple):
 
     @property
     def between(self) -> tuple[str | None, str] | None:
-        """The names of two consecutive layers between which the runs begin to differ; None if all inputs agree.
+        """The names of two layers between which the runs begin to differ; None if no inputs differ.
 
-        The second is the first layer whose inputs differ between the runs. The first is the layer before it, or
-        None if there is no layer before it.
+        The second is the first layer whose inputs differ between the runs. The first is the last layer before
+        it whose inputs were compared, or None if there is none.
         """
         before = None
         for pair in self.pairs:
             if pair.input is not None and not pair.input.ok:
                 return before, pair.first.settings.name
-            before = pair.first.settings.name
+            before = before if pair.input is None else pair.first.settings.name
         return None
+
+    @property
+    def suspects(self) -> tuple[LayerPair, ...]:
+        """The layers that lie within `between` and could not be compared: each may be the cause."""
+        found: list[LayerPair] = []
+        for pair in self.pairs:
+            if pair.input is None:
+                found.append(pair)
+            elif pair.input.ok:
+                found.clear()
+            else:
+                return tuple(found)
+        return ()
 
     @property
     def ok(self) -> bool:
@@ -235,12 +254,13 @@ def _pair(
     one, other : RecordedLayer
         The layer in the first and in the second run.
     run : sequence of RecordedLayer
-        The whole first run, which is searched for a layer whose weight the second run's layer has.
+        The whole first run, which is searched for a layer whose weight the second run's layer has, or either
+        run's layer used.
     tolerate : callable
     effort : Effort
     known : KnownNorms
     """
-    verdicts = judge_layer(one, tolerate, effort, known), judge_layer(other, tolerate, effort, known)
+    verdicts = judge_layer(one, tolerate, effort, known, run), judge_layer(other, tolerate, effort, known, run)
     taken, given = (_compare(one, other, role, tolerate) for role in (INPUT, OUTPUT))
     return LayerPair(*verdicts, taken, given, tuple(_list_differences(one, other, run, tolerate)))
 
@@ -280,7 +300,10 @@ def _list_differences(
     """Yield words for each setting, weight and shape of the second layer that differs from the first.
 
     `run` is the whole first run: if another of its layers has the second layer's weight, the words name it.
+    Nothing is yielded if either run lacks the layer's input: then nothing else may have been recorded.
     """
+    if any(INPUT not in layer.tensors for layer in (one, other)):
+        return
     for role in (INPUT, OUTPUT):
         loaded = [tensor.values.shape for tensor in (one.load(role), other.load(role)) if tensor is not None]
         if len({*loaded}) > 1:
@@ -295,8 +318,11 @@ def _list_differences(
         if mine[name] != theirs[name]:
             yield f"{name} is {theirs[name]}, not {mine[name]}"
     if one.settings.evaluation != other.settings.evaluation:
-        how = "running statistics" if other.settings.evaluation else "the batch's statistics"
-        yield f"it normalizes with {how}"
+        by_running, by_batch = (
+            "it normalizes with running statistics",
+            "it normalizes with the batch's statistics",
+        )
+        yield by_running if other.settings.evaluation else by_batch
     elif None not in (momenta := [layer.settings.momentum for layer in (one, other)]) and len({*momenta}) > 1:
         yield f"momentum is {other.settings.momentum}, not {one.settings.momentum}"
     for role in ("weight", "bias", *_STATE):
@@ -304,7 +330,7 @@ def _list_differences(
         if mine_of is theirs_of is None or (is_exported and None in (mine_of, theirs_of)):
             continue
         if mine_of is None or theirs_of is None:
-            yield f"it has {'no' if theirs_of is None else 'a'} {role}"
+            yield f"it has no {role}" if theirs_of is None else f"it has a {role}"
         elif (found := _compare(one, other, role, tolerate)) is None:
             yield f"{role} has another shape"
         elif not found.ok:

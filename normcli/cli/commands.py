@@ -50,6 +50,12 @@ _FOREIGN_OPTIONS = {
 }
 """Frameworks' name of an option → its name here."""
 
+_OUTPUTS = {
+    **dict.fromkeys(("page", "html", "web"), "normcli compare bn ln --shape 2,3,4 -o page.html"),
+    **dict.fromkeys(("picture", "plot", "svg", "png"), "normcli draw bn --shape 2,3,4 -o picture.svg"),
+}
+"""What users may take for a command, and is a kind of output → a command that makes one."""
+
 _MOST_VERBS = 4
 """The most verbs that the error for an unknown option names as having it."""
 
@@ -102,6 +108,10 @@ class CommandGroup(click.Group):
         if not name.startswith("-") and self.get_command(ctx, name) is None:
             from difflib import get_close_matches
 
+            if name.lower() in _OUTPUTS and self.others:
+                raise click.UsageError(
+                    f"there is no {self.subject} {name!r}; -o makes one: {_OUTPUTS[name.lower()]}"
+                )
             known = [*BY_ANY_NAME, *self.others]
             near = get_close_matches(name.lower(), known, n=2, cutoff=_ALIKE)
             if near:

@@ -23,16 +23,18 @@ SHORTEST = 1.0
 """The shortest remaining time, in seconds, that a run without a terminal reports."""
 
 
-def watch_progress(say: Callable[[str], None]) -> Watcher:
+def watch_progress(say: Callable[[str], None], *, shows_bytes: bool = True) -> Watcher:
     """Return a context manager that shows a run's progress: a bar on a terminal, otherwise one line.
 
     Parameters
     ----------
     say : callable
         Writes a message; used if standard error is no terminal.
+    shows_bytes : bool
+        Whether the bar shows bytes and their throughput, and not the percentage.
     """
     if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
-        return ProgressBar(sys.stderr)
+        return ProgressBar(sys.stderr, shows_bytes=shows_bytes)
     return Forecast(say)
 
 
@@ -103,9 +105,9 @@ class Forecast(Watcher):
 class ProgressBar(Watcher):
     """A `Watcher` that draws a progress bar on a terminal, and removes it when the `with` block ends."""
 
-    def __init__(self, stream: TextIO, patience: float = PATIENCE) -> None:
+    def __init__(self, stream: TextIO, patience: float = PATIENCE, *, shows_bytes: bool = True) -> None:
         super().__init__(patience)
-        self._stream = stream
+        self._stream, self._shows_bytes = stream, shows_bytes
         self._bar: Progress | None = None
 
     def _show(self, seconds: float) -> None:
@@ -113,7 +115,7 @@ class ProgressBar(Watcher):
         if self._bar is None:
             if self._done >= self._expected:
                 return
-            self._bar = _make_bar(self._stream)
+            self._bar = _make_bar(self._stream, shows_bytes=self._shows_bytes)
             self._bar.add_task("", total=self._expected, completed=self._done)
             self._bar.start()
         self._bar.update(self._bar.task_ids[0], total=self._expected, completed=self._done)
@@ -123,14 +125,21 @@ class ProgressBar(Watcher):
             self._bar.stop()
 
 
-def _make_bar(stream: TextIO) -> Progress:
+def _make_bar(stream: TextIO, *, shows_bytes: bool) -> Progress:
     from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TaskProgressColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
 
+    done = (DownloadColumn(), TransferSpeedColumn()) if shows_bytes else (TaskProgressColumn(),)
     return Progress(
         BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
+        *done,
         TimeRemainingColumn(),
         console=Console(file=stream),
         transient=True,

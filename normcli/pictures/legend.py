@@ -12,6 +12,7 @@ import numpy as np
 from normcli.documents.matrix_blocks import NOBODY, locate_owners
 from normcli.documents.number_format import format_statistic
 from normcli.documents.scene import ASCENT, Panel, Rectangle, ShapeGroup, Text, flow, measure_text
+from normcli.language import translate
 from normcli.teach.value_index import format_index
 from normcli.tuples import NamedTuple
 
@@ -114,8 +115,9 @@ class Owners:
         """Return a text on the colours and the groups, for readers who do not see the picture."""
         count = self._plan.grid.group_count
         means = "Each colour is one group of values that share their statistics"
+        names = [*map(translate, self.statistics)]
         listed = "; ".join(
-            f"{entry.name}: " + ", ".join(map(" ".join, zip(self.statistics, entry.cells, strict=True)))
+            f"{entry.name}: " + ", ".join(map(" ".join, zip(names, entry.cells, strict=True)))
             for entry in self.entries.values()
             if entry.fill != "neutral"
         )

@@ -88,7 +88,7 @@ def test_running_statistics_that_enter_evaluation(tmp_path):
 
 @pytest.mark.parametrize(
     ("ddof", "ok", "cause"),
-    [(1, True, None), (0, False, "running_var differs: the variance that enters is of another ddof")],
+    [(1, True, None), (0, False, "running_var differs: the variance that enters is of another ddof: 0, not 1")],
     ids=["unbiased", "biased"],
 )
 def test_running_statistics_after_a_step(tmp_path, ddof, ok, cause):
@@ -446,3 +446,96 @@ def test_a_norm_for_layers_that_have_their_own_is_refused(tmp_path):
 def test_python_objects_are_no_tensor(tmp_path):
     np.savez(tmp_path / "x.npz", **{"a.input": np.array([{}], dtype=object), "a.output": np.zeros(3)})
     assert "holds Python objects" in find(audit(tmp_path / "x.npz"), "a")["problem"]
+
+
+GATE = RNG.normal(size=X.shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("norm", [None, "rms:eps=1e-6:like=mamba2"])
+def test_a_gate_is_taken_without_settings_too(tmp_path, norm):
+    y = normalize(X, "rms", eps=1e-6, gamma=GAMMA, gate=GATE, gate_order="before").normalized
+    run = write(tmp_path / "run", {"a": {"input": X, "output": y, "weight": GAMMA, "gate": GATE}})
+    os.remove(f"{run}/dump.json")
+    assert audit(run, norm=norm).ok
+
+
+def test_a_layer_that_nothing_explains_has_no_distance(tmp_path):
+    run = write(tmp_path / "run", {"a": {"input": X, "output": GATE}}, {"a": {"norm": None, "options": {}}})
+    assert find(audit(run), "a")["max_ulp"] is None
+
+
+def test_the_distance_of_a_layer_is_of_the_tensor_that_is_blamed(tmp_path):
+    found = backward(X, GATE, "ln", axes=-1, eps=1e-5, gamma=GAMMA, beta=BETA)
+    dgamma = np.float32(2) * found.dgamma
+    layer = make_layer() | {"grad_output": GATE, "grad_input": found.dx, "grad_weight": dgamma}
+    told = find(audit(write(tmp_path / "run", {"a": layer})), "a")
+    assert told["max_ulp"] == told["parts"]["grad_weight"]["max_ulp"] > 1e6
+
+
+UNKNOWN = {"norm": None, "options": {}, "problem": "Odd is no norm that is known"}
+
+
+def test_a_layer_that_could_not_be_compared_is_no_difference(tmp_path):
+    second = write(tmp_path / "b", {"a": make_layer(), "b": make_layer()})
+    first = write(tmp_path / "a", {"a": make_layer(), "b": {}}, {"b": UNKNOWN})
+    told = audit(first, against=second)
+    assert (told.ok, told.data()["layers"][1]["ok"], told.data()["layers"][1]["differences"]) == (
+        False,
+        None,
+        [],
+    )
+    assert str(told).splitlines()[-2:] == [
+        "✗ 1 layer agrees   in both runs   1 could not be compared",
+        "  b   Odd is no norm that is known",
+    ]
+
+
+@pytest.mark.parametrize("is_clear", [True, False])
+def test_a_layer_that_was_not_compared_may_be_the_cause_unless_what_follows_agrees(tmp_path, is_clear):
+    layers = {
+        "a": make_layer(),
+        "b": make_layer(),
+        **({"c": make_layer()} if is_clear else {}),
+        "d": make_layer(X + 1),
+    }
+    second = write(tmp_path / "b", layers)
+    first = write(tmp_path / "a", layers | {"b": {}, "d": make_layer()}, {"b": UNKNOWN})
+    told = audit(first, against=second)
+    assert told.data()["between"] == ["c" if is_clear else "a", "d"]
+    assert ("may be the cause" in str(told)) is not is_clear
+
+
+def test_layers_of_other_options_have_a_line_of_their_own(tmp_path):
+    rolled = np.roll(GAMMA, 1)
+    layers = {name: make_layer(gamma=rolled) for name in ("a.norm", "b.norm")}
+    layers["final"] = make_layer(eps=1e-3, gamma=rolled)
+    settings = {"final": {"options": {"axes": [-1], "eps": 1e-3}}}
+    lines = str(audit(write(tmp_path / "run", layers, settings))).splitlines()[5:7]
+    assert [line.split()[0] for line in lines] == ["*.norm", "final"]
+
+
+def test_one_of_several_is_told_in_chinese_without_an_english_ending(tmp_path, normcli):
+    run = write(tmp_path / "run", {"a": make_layer(), "b": make_layer(eps=1e-2)})
+    last = normcli("--lang", "zh", "audit", run).out.splitlines()[-1]
+    assert last == "✗ 2 层中有 1 个不同   第一个出错的层：b"
+
+
+OTHER = np.roll(GAMMA[::-1], 3) + np.float32(0.5)
+
+
+@pytest.mark.parametrize(
+    ("lent", "words"),
+    [
+        pytest.param({"gamma": OTHER}, "the gamma of b is used", id="gamma"),
+        pytest.param({"beta": -OTHER}, "the beta of b is used", id="beta"),
+        pytest.param({"gamma": OTHER, "beta": -OTHER}, "the gamma and beta of b are used", id="both"),
+        pytest.param(
+            {"gamma": OTHER - 0.125}, "another gamma is used at all 16 indices", id="gamma of no layer"
+        ),
+    ],
+)
+def test_another_layer_whose_gamma_is_used_is_named(tmp_path, lent, words):
+    b = {"input": X, "output": GATE, "weight": OTHER, "bias": -OTHER}
+    y = normalize(X, "ln", axes=-1, eps=1e-5, **{"gamma": GAMMA, "beta": BETA, **lent}).normalized
+    told = find(audit(write(tmp_path / "run", {"b": b, "a": make_layer() | {"output": y}})), "a")
+    assert (told["cause"], told["fault"]) == (f"ln differs: {words}", "affine-unknown-gamma")

@@ -392,6 +392,32 @@ def test_a_second_tensor_is_a_gate_or_left_out_and_said(tmp_path, norm, gate, pr
     assert (told["ok"], told["problem"]) == (None if problem else True, problem)
 
 
+@pytest.mark.parametrize("name", ["Own", "OwnRMSNormGated"])
+@pytest.mark.parametrize(
+    ("spec", "norm_first"),
+    [
+        pytest.param("rms", False, id="by its attribute"),
+        pytest.param("rms:like=falcon-h1", False, id="by its attribute, not by like"),
+        pytest.param("rms:like=mamba2", None, id="by like"),
+    ],
+)
+def test_what_a_gate_multiplies_is_known_of_classes_of_any_name(tmp_path, name, spec, norm_first):
+    class GatesInput(MyNorm):
+        def forward(self, x, gate):
+            return super().forward(x * nn.functional.silu(gate))
+
+    norm = type(name, (GatesInput,), {"norm_before_gate": norm_first})()
+    told = judge(norm, lambda model: model(TOKENS, -TOKENS), tmp_path, also={name: spec})
+    assert told.ok, str(told)
+
+
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_a_gated_class_of_an_unknown_name_is_guessed_and_no_fault_if_it_is_another(tmp_path, norm_first):
+    norm = type("OwnRMSNormGated", (Gated,), {"norm_before_gate": norm_first})()
+    told = judge(norm, lambda model: model(TOKENS, -TOKENS), tmp_path).data()["layers"][0]
+    assert told["ok"] is (True if norm_first else None)
+
+
 def test_a_norm_that_calls_itself_has_a_name_for_each_call(tmp_path):
     class Again(nn.LayerNorm):
         data_format = "channels_last"

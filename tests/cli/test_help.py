@@ -119,6 +119,14 @@ def test_help_on_what_there_is_not(words, normcli):
     require_refusal(normcli("help", *words), 2, repr(words[-1]))
 
 
+def test_a_topic_is_searched_for_a_word(normcli):
+    said = normcli("help", "faults", "Dgate").out
+    named = {fault.id for fault in FAULTS if f"  {fault.id}\n" in said}
+    assert named == {fault.id for fault in FAULTS if fault.id.startswith("dgate-")}
+    assert "mend: turn the sign" in said
+    assert "stored-not-rooted" in normcli("help", "faults", "开平方", "--lang", "zh").out
+
+
 @pytest.mark.parametrize("arguments", [[], ["--help"], ["-h"]])
 def test_the_top_lists_every_norm_and_verb(arguments, normcli):
     ran = normcli(*arguments)

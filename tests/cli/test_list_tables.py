@@ -197,7 +197,7 @@ class TestSeveralFiles:
         require_refusal(
             normcli("apply", "p.npz", "in/a.csv", "in/b.csv", "-o", "in/"),
             3,
-            "there is no y; there is also z; --columns x takes that alone",
+            "in/b.csv has other columns than x, y: there is no y; --columns x takes that alone",
         )
         assert Path("in/a.csv").read_text() == P
 

@@ -34,6 +34,16 @@ def test_long_work_has_one_that_says_bytes_speed_and_time(monkeypatch):
     assert re.search(r"\d:\d\d:\d\d|-:--:--", text)
 
 
+def test_work_on_no_file_has_one_without_bytes(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm-256color")
+    stream = Terminal()
+    with ProgressBar(stream, patience=0.0, shows_bytes=False) as bar:
+        bar.expect(2_000_000)
+        bar.advance(1_000_000)
+    assert "50%" in stream.getvalue()
+    assert "B" not in re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", stream.getvalue())
+
+
 def test_work_that_goes_on_after_the_bar_is_gone_draws_none(monkeypatch):
     monkeypatch.setenv("TERM", "xterm-256color")
     stream = Terminal()

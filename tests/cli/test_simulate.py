@@ -8,6 +8,7 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
+from normcli.language.reading import find_foreign_words
 from tests.conftest import require_refusal
 
 SMALL = ("batch-size", "--shape", "16,4,2,2", "--batches", "1,4", "--draws", "5")
@@ -23,7 +24,7 @@ def test_the_table_says_what_moves_and_why(normcli):
     assert re.match(
         r"bn: y of the sample moves by [\d.]+ in batches of 1 and by [\d.]+ in batches of 4: N", moved
     )
-    assert still.startswith("ln, gn do not move, in no batch: N is not reduced")
+    assert still.startswith("ln, gn do not move, whatever the batch: N is not reduced")
 
 
 def test_every_format_has_every_norm_and_size(normcli):
@@ -48,12 +49,30 @@ def test_the_picture_names_its_curves_in_letters_for_a_slide(what, normcli, tmp_
     assert min(float(text.get("font-size")) for text in texts) >= 20
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "simulate training --shape 16,4,2,2 --steps 4 --runs 2 --momentum 0.2 --shift 1",
+        "simulate training --shape 16,4,2,2 --steps 4 --runs 2 --momentum none",
+        "simulate batch-size --shape 16,4,2,2 --batches 1,4 --draws 3",
+        "draw bn --shape 2,3,4",
+        "compare bn ln --shape 2,3,4",
+    ],
+)
+def test_the_description_of_a_chinese_picture_is_chinese(line, normcli, tmp_path):
+    assert normcli(*line.split(), "--lang", "zh", "-o", tmp_path / "x.svg").code == 0
+    shown = [part.text for part in ET.parse(tmp_path / "x.svg").iter() if part.tag.endswith(("}desc", "}text"))]
+    texts = "\n".join(filter(None, shown))
+    assert set(find_foreign_words(texts)) <= {"training"}
+    assert not re.search(r"mean [-\d]|var [-\d]", texts)
+
+
 def test_the_page_has_the_simulation_below_a_batch(normcli, tmp_path):
     assert normcli("simulate", *SMALL, "-o", tmp_path / "x.html").code == 0
     text = (tmp_path / "x.html").read_text()
     assert "samples 0, 1, 2 of" in text
     assert 'id="further"' in text
-    assert "do not move, in no batch" in text
+    assert "do not move, whatever the batch" in text
 
 
 def test_training_is_held_against_evaluation(normcli):

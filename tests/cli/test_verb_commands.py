@@ -37,6 +37,10 @@ def list_commands():
         ("ln --groups 2 --shape 2,4", "No such option '--groups' of ln; it is an option of gn"),
         ("ln --dim 2 --shape 2,4", "No such option '--dim'; it is --axes here"),
         ("diff bn ln", "there is no norm or command 'diff'; the norms are bn, ln,"),
+        (
+            "page bn",
+            "no norm or command 'page'; -o makes one: normcli compare bn ln --shape 2,3,4 -o page.html",
+        ),
         ("diff bn ln", ", the commands explain, compare, draw,"),
     ],
 )

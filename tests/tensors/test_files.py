@@ -144,3 +144,10 @@ def test_a_pickle_is_refused_with_what_turns_it_into_safetensors(suffix, tmp_pat
         return
     exec(command, {})
     assert load("x.safetensors").values.tolist() == [0.0, 1.0, 2.0]
+
+
+def test_a_packed_file_is_refused_with_what_unpacks_it():
+    with pytest.raises(
+        UsageError, match=r"x y\.csv\.gz is packed; .*: gzip -dc 'x y\.csv\.gz' \| normcli … -$"
+    ):
+        find_format("x y.csv.gz", "input")

@@ -106,7 +106,7 @@ class _SimulationAnswer(Drawable):
 
     def _draw(self, title: str, curves: Panel, note: str) -> Scene:
         """Return a picture: a title, the lines of the header, curves, and a note on how to read them."""
-        facts = [f"{label}: {', '.join(told)}" for label, told in self._build_header().lines]
+        facts = [f"{label}: {'; '.join(told)}" for label, told in self._build_header().lines]
         lines = [line for fact in facts for line in wrap([make_printable(fact)], _FACTS, curves.width)]
         heading = stack([draw_lines([title], _TITLE, bold=True), draw_lines(lines, _FACTS, "muted")], 6)
         body = stack([heading, curves, draw_lines(wrap([note], _FACTS, curves.width), _FACTS, "muted")], 22)
@@ -209,19 +209,19 @@ class BatchSizeAnswer(_SimulationAnswer):
         samples = _name_samples(plan)
         does = "does" if len(self._still) == 1 else "do"
         return (
-            f"{names} {does} not move, in no batch: {samples} is not reduced, so that each group lies within "
-            "one sample, and no other sample is in its statistics."
+            f"{names} {does} not move, whatever the batch: {samples} is not reduced, so that each group lies "
+            "within one sample, and no other sample is in its statistics."
         )
 
 
 def _list_movements(norm: MovedNorm) -> Table:
-    """Return a table of quartiles per batch size: the errors of centre and spread, and the change |Δy| of y."""
+    """Return a table of quartiles per batch size: errors of centre and spread, over the spread; mean |Δy|."""
     centre, spread = norm.plan.norm.centre.statistic, norm.plan.norm.divisor.spread
-    of = f", of the {spread}" if spread else ""
+    over = f" / {spread}" if spread else ""
     every: dict[str, list[Quartiles | None]] = {
-        f"{centre} off{of}": [one.centre for one in norm.movements],
-        f"{spread} off, of itself": [one.spread for one in norm.movements],
-        "|Δy|": [one.output for one in norm.movements],
+        f"{centre} off{over}": [one.centre for one in norm.movements],
+        f"{spread} off{over}": [one.spread for one in norm.movements],
+        "mean |Δy|": [one.output for one in norm.movements],
     }
     columns = {name: found for name, column in every.items() if len(found := [*filter(None, column)])}
     rows = [
@@ -317,7 +317,7 @@ class TrainingAnswer(_SimulationAnswer):
             measured = (_format_quartiles(getattr(steps[number], name)) for name in _MEASURED[:3])
             return TableRow((str(steps[number].number), *measured))
 
-        columns = ("step", "|Δy|, training", "|Δy|, evaluation", "running mean off")
+        columns = ("step", "mean |Δy|, training", "mean |Δy|, evaluation", "running mean off")
         table = Table(None, columns, (True,) * len(columns), note=_MIDDLE)
         return build_excerpt(table, make_row, len(steps), "step", view)
 

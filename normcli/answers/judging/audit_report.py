@@ -209,12 +209,13 @@ def _suggest_classes(layers: Sequence[LayerVerdict]) -> Iterator[tuple[str, str]
 def _join_alike(layers: Sequence[LayerVerdict]) -> Iterator[list[LayerVerdict]]:
     """Yield lists of layers, one list for each row of the table.
 
-    Layers that differ from the exact result are in one list if their norm and the finding on them are equal.
+    Layers that differ from the exact result are in one list if their norm, its options and the finding on them
+    are equal.
     Every other layer has a list of its own.
     """
-    alike: dict[tuple[str | None, str], list[LayerVerdict]] = {}
+    alike: dict[tuple[str, str], list[LayerVerdict]] = {}
     for one in layers:
-        key = (one.settings.norm, tell(one)) if one.ok is False else ("", one.settings.name)
+        key = (name_norm(one), tell(one)) if one.ok is False else ("", one.settings.name)
         alike.setdefault(key, []).append(one)
     yield from alike.values()
 
@@ -261,10 +262,25 @@ def tell(verdict: LayerVerdict) -> str:
 def join_names(names: Sequence[str]) -> str:
     """Return one pattern for several names, with `*` for each dot-separated part that differs.
 
+    Names of different numbers of parts have one `*` between the parts that all begin and end with.
+
     Examples
     --------
     >>> join_names(["layers.0.norm", "layers.1.norm"])
     'layers.*.norm'
+    >>> join_names(["layers.0.norm", "layers.0.mlp.norm", "norm"])
+    '*'
     """
-    columns = list(itertools.zip_longest(*(name.split(".") for name in names)))
-    return ".".join(column[0] if len(set(column)) == 1 else "*" for column in columns)
+    parts = [name.split(".") for name in names]
+    fewest = min(map(len, parts))
+    if fewest == max(map(len, parts)):
+        return ".".join(column[0] if len({*column}) == 1 else "*" for column in zip(*parts, strict=True))
+    begin = _find_common(parts)[: fewest - 1]
+    end = _find_common([one[::-1] for one in parts])[: fewest - 1 - len(begin)]
+    return ".".join([*begin, "*", *reversed(end)])
+
+
+def _find_common(lists: Sequence[list[str]]) -> list[str]:
+    """Return the longest list with which all of several lists begin."""
+    columns = zip(*lists, strict=False)
+    return [column[0] for column in itertools.takewhile(lambda column: len({*column}) == 1, columns)]

@@ -48,7 +48,7 @@ def tell_difference(wrong: int, counted: str) -> str:
     >>> tell_difference(1, "10 values")
     '1 of 10 values differs'
     """
-    return f"{wrong:,} of {counted} differ{'s' if wrong == 1 else ''}"
+    return f"1 of {counted} differs" if wrong == 1 else f"{wrong:,} of {counted} differ"
 
 
 def tell_agreement(count: int, counted: str) -> str:
@@ -59,7 +59,7 @@ def tell_agreement(count: int, counted: str) -> str:
     >>> tell_agreement(10, "10 values")
     '10 values agree'
     """
-    return f"{counted} agree{'s' if count == 1 else ''}"
+    return f"{counted} agrees" if count == 1 else f"{counted} agree"
 
 
 def build_short_line(

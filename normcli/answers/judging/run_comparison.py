@@ -160,7 +160,7 @@ class RunReport:
         """Return a line on both runs: that they agree, or the first layer with equal inputs and other outputs.
 
         If there is no such layer, the line says that both runs differ; it names the two layers between which
-        they begin to, if these are known.
+        they begin to, if these are known. If nothing differs, it counts the layers that could not be compared.
         """
         found, parting = self.found, self.found.parting
         details = [("only in", f"the {run}: {_join(names)}") for run, names in found.alone.items() if names]
@@ -174,11 +174,17 @@ class RunReport:
             return Line((f"both runs part at {name}",), mark=False, details=(*second, *causes, *details))
         if found.between is not None:
             before, after = found.between
-            place = f"before {after}" if before is None else f"between {before} and {after}"
-            details.insert(0, ("to tell", f"look {make_printable(place)}"))
+            place = f"look before {after}" if before is None else f"look between {before} and {after}"
+            details[:0] = [("to tell", make_printable(place)), *_list_suspects(found.suspects)]
             return Line(
                 ("both runs differ, at no norm whose input agrees",), mark=False, details=tuple(details)
             )
+        unsure = [pair for pair in found.pairs if pair.ok is None]
+        known = len(found.pairs) - len(unsure)
+        if not details and all(pair.ok is not False for pair in found.pairs):
+            agreeing = (tell_agreement(known, format_count(known, "layer")), "in both runs") if known else ()
+            problems = tuple(_list_problems(unsure))
+            return Line((*agreeing, f"{len(unsure):,} could not be compared"), mark=False, details=problems)
         odd = next((pair for pair in found.pairs if pair.differences), None)
         if odd is not None:
             name = make_printable(odd.first.settings.name)
@@ -189,6 +195,23 @@ class RunReport:
 def _join(names: Sequence[str]) -> str:
     more = f", and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return ", ".join(map(make_printable, names[:_MOST_NAMED])) + more
+
+
+def _list_problems(pairs: Sequence[LayerPair]) -> Iterator[tuple[str, str]]:
+    """Yield pairs (name, reason) of layers that could not be compared."""
+    for pair in pairs:
+        problem = pair.first.problem or pair.second.problem or ""
+        yield make_printable(pair.first.settings.name), make_printable(problem)
+
+
+def _list_suspects(pairs: Sequence[LayerPair]) -> Iterator[tuple[str, str]]:
+    """Yield two lines on each layer that could not be compared and may be the cause of a difference.
+
+    They are pairs (label, text): the layer's name, and below it the reason why it could not be compared.
+    """
+    for name, problem in _list_problems(pairs):
+        yield name, "was not compared, and may be the cause"
+        yield "", problem
 
 
 def _describe(found: Comparison | None) -> Mapping[str, Any] | None:

@@ -152,15 +152,20 @@ class RunOptions(NamedTuple):
         return self.scheduler is not None or self.workers is not None
 
     @contextlib.contextmanager
-    def open_effort(self) -> Iterator[Effort]:
-        """Open, as a context manager, an `Effort` with the threads to use and an observer of progress."""
+    def open_effort(self, *, shows_bytes: bool = True) -> Iterator[Effort]:
+        """Open, as a context manager, an `Effort` with the threads to use and an observer of progress.
+
+        `shows_bytes` is False for work on no file, of which only the percentage is shown.
+        """
         from normcli.engine.walk import Effort
 
-        with self.show_progress() as observer:
+        with self.show_progress(shows_bytes=shows_bytes) as observer:
             yield Effort(self.threads, observer)
 
     @contextlib.contextmanager
-    def show_progress(self, *, beside: TextIO | None = None) -> Iterator[Watcher | None]:
+    def show_progress(
+        self, *, beside: TextIO | None = None, shows_bytes: bool = True
+    ) -> Iterator[Watcher | None]:
         """Show progress on standard error until the block of this context manager ends; it yields the watcher.
 
         Nothing is shown, and None is yielded, under `--quiet`, or if `beside`, the stream that the block writes
@@ -172,7 +177,11 @@ class RunOptions(NamedTuple):
         if self.quiet or (beside is not None and beside.isatty()):
             yield None
             return
-        with watch_progress(lambda message: self.warn("progress", message)) as Watch.observer:
+
+        def say(message: str) -> None:
+            self.warn("progress", message)
+
+        with watch_progress(say, shows_bytes=shows_bytes) as Watch.observer:
             try:
                 yield Watch.observer
             finally:

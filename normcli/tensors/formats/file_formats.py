@@ -246,6 +246,10 @@ _PICKLES = {
 """The suffix of a pickle → the Python code that loads such a file."""
 
 
+_PACKED = {".gz": "gzip -dc", ".bz2": "bzip2 -dc", ".xz": "xz -dc", ".zst": "zstd -dc"}
+"""The suffix of a packed file → the program that writes what is in it to standard output."""
+
+
 def require_holdable(suffix: str, where: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
     """Raise `UsageError` if a file of a format cannot hold an array of a shape and dtype.
 
@@ -270,7 +274,8 @@ def find_format(path: str, option: str) -> FileFormat:
     Raises
     ------
     UsageError
-        If the suffix is that of a pickle, or unknown; the message begins with `option` and the path.
+        If the suffix is that of a pickle or of a packed file, or unknown; the message begins with `option` and
+        the path.
     """
     suffix = Path(path).suffix.lower()
     if suffix in _PICKLES:
@@ -283,6 +288,11 @@ def find_format(path: str, option: str) -> FileFormat:
             f'python -c "{load}; {save}"; {part}'
         )
     if suffix not in FORMATS:
+        if suffix in _PACKED:
+            import shlex  # on use: a small calculation imports this file
+
+            unpack = f"{_PACKED[suffix]} {shlex.quote(path)}"
+            raise UsageError(f"{option} {path} is packed; normcli reads it unpacked: {unpack} | normcli … -")
         what = f"the suffix {suffix}" if suffix else "no suffix"
         raise UsageError(f"{option} {path} has {what}; {', '.join(FORMATS)} are known")
     return FORMATS[suffix]

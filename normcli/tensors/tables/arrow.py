@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -43,9 +44,9 @@ _LEAST_FRACTION, _LEAST_POWER = 1e-4, 1e10
 def find_parser(size: int, width: int, chosen: Sequence[int], delimiter: str, decimal: str) -> Parser | None:
     """Return a function that parses lines with pyarrow; None if pyarrow is missing or would not be faster.
 
-    The function takes the bytes of lines without quotes and returns the numbers of the chosen columns as
-    float64, shape (rows, columns). It returns None if a cell may be no number, an unusual word for a missing
-    value, or a whole number that float64 rounds.
+    The function takes the bytes of whole records and returns the numbers of the chosen columns as float64,
+    shape (rows, columns). It returns None if a cell may be no number, an unusual word for a missing value, or a
+    whole number that float64 rounds.
 
     Parameters
     ----------
@@ -82,9 +83,9 @@ def find_splitter(
 ) -> Callable[[bytes], Any] | None:
     """Return a function that splits lines into columns with pyarrow; None if pyarrow is missing or cannot.
 
-    The function takes the bytes of lines without quotes and returns a `pyarrow.Table` of the chosen columns. It
-    returns None if a line has another number of cells, or a cell is not of the type. Missing values are null in
-    columns of numbers, and texts in columns of strings.
+    The function takes the bytes of whole records and returns a `pyarrow.Table` of the chosen columns. It
+    returns None if a record has another number of cells, a cell is not of the type, or quotes in texts are not
+    around whole cells. Missing values are null in columns of numbers, and texts in columns of strings.
 
     Parameters
     ----------
@@ -108,7 +109,10 @@ def find_splitter(
     names = [str(place) for place in range(width)]
     kept = [names[place] for place in chosen]
     pool = pyarrow.system_memory_pool()
-    parsing = csv.ParseOptions(delimiter=delimiter, quote_char=False, double_quote=False)
+    between = rf"\r\n{re.escape(delimiter)}"
+    quoted = re.compile(f'"(?<![^{between}]")(?:[^"]++|"")*+"(?![^{between}])'.encode())
+    plain = csv.ParseOptions(delimiter=delimiter, quote_char=False, double_quote=False)
+    quoting = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
     converting = csv.ConvertOptions(
         column_types=dict.fromkeys(kept, getattr(pyarrow, kind)()),
         include_columns=kept,
@@ -119,6 +123,9 @@ def find_splitter(
 
     def split(data: bytes) -> Any:
         if data.startswith(b"\xef"):  # pyarrow would take it for a byte order mark
+            return None
+        parsing = quoting if b'"' in data else plain
+        if parsing is quoting and kind == "string" and b'"' in quoted.sub(b"", data):
             return None
         reading = csv.ReadOptions(column_names=names, block_size=len(data) + 1, use_threads=False)
         try:

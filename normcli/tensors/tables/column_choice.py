@@ -59,6 +59,8 @@ def choose_columns(rows: Rows, options: TableOptions) -> tuple[tuple[int, ...], 
         names, wanted = list(rows.names or ()), options.wanted or ()
         if all(names.count(name) == 1 for name in wanted):
             chosen = tuple(map(names.index, wanted)) or chosen
+        elif not {*wanted} <= {*names}:  # others may be there, and are no part of what is wrong
+            chosen = tuple(place for place in chosen if names and names[place] in wanted) or chosen
     if options.columns is not None:
         chosen = _find_places(rows, options.columns, options.columns_source)
     elif options.exclude is not None:

@@ -136,7 +136,7 @@ class Lines:
 
     def _is_plain(self, records: LineRecords) -> bool:
         """Whether all records have as many cells as the table has columns, and no quotes."""
-        if records.data is None and any('"' in text for text in records.texts):
+        if records.has_quotes:
             return False
         return set(map(methodcaller("count", self.delimiter), records.texts)) == {self.width - 1}
 

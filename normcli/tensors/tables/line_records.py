@@ -33,29 +33,42 @@ class LineRecords:
     line : int
         The number of the first record's first line, from 1.
     data : bytes or None
-        The bytes of the records; None if there are quotes, or they are split already.
+        The bytes of the records; None if they are split already.
     texts : list of str or None
         The records without their line ends; None if they are still to be split from `data`.
+    delimiter : str
+        The delimiter, by which quotes in `data` are told from others.
     """
 
-    def __init__(self, line: int, data: bytes | None, texts: list[str] | None = None) -> None:
-        self.line, self.data, self._texts = line, data, texts
+    def __init__(
+        self, line: int, data: bytes | None, texts: list[str] | None = None, delimiter: str = ","
+    ) -> None:
+        self.line, self.data, self._texts, self._delimiter = line, data, texts, delimiter
 
     @property
     def texts(self) -> list[str]:
         """The texts of the records without their line ends."""
         if self._texts is None:
             text = (self.data or b"").decode()
+            if '"' in text:
+                self._texts, _ = _join_quoted(text, self._delimiter)
+                return self._texts
             if "\r" in text:
                 text = text.replace("\r\n", "\n").replace("\r", "\n")
             self._texts = text.removesuffix("\n").split("\n") if text else []
         return self._texts
 
+    @property
+    def has_quotes(self) -> bool:
+        """Whether there is a quote in some record."""
+        return any('"' in text for text in self.texts) if self.data is None else b'"' in self.data
+
     def skip(self, count: int) -> LineRecords:
         """Return the records without the first `count`; empty if there are no more."""
-        if self.data is not None and b"\r" not in self.data:
-            behind = self.data.split(b"\n", count)[count:]
-            return LineRecords(self.line + count, behind[0] if behind else b"")
+        lines = [] if self.data is None or b"\r" in self.data else self.data.split(b"\n", count)
+        if lines and not any(b'"' in line for line in lines[:count]):
+            behind = lines[count] if len(lines) > count else b""
+            return LineRecords(self.line + count, behind, delimiter=self._delimiter)
         line = self.line + sum(1 + count_ends(text) for text in self.texts[:count])
         return LineRecords(line, None, self.texts[count:])
 
@@ -81,18 +94,19 @@ def iterate_records(stream: BinaryIO, name: str, delimiter: str) -> Iterator[Lin
             continue
         if not data.isascii():
             _require_text(data, line, name)
-        if b'"' not in data:
-            yield LineRecords(line, data)
+        text = data.decode() if b'"' in data else ""
+        if _ends_outside_quotes(text, delimiter):
+            yield LineRecords(line, data, delimiter=delimiter)
             line += count_ends(data)
             continue
-        text = data.decode()
         texts, opened = _join_quoted(text, delimiter)
+        whole = text.removesuffix(opened).encode()
         if opened and (not more or len(opened) > _LONGEST_RECORD):
-            line += count_ends(text.removesuffix(opened))
+            line += count_ends(whole)
             raise DataError(f"{name} is no text table: a quote opens in line {line} and never closes")
         if texts:
-            yield LineRecords(line, None, texts)
-        line += count_ends(text.removesuffix(opened))
+            yield LineRecords(line, whole, texts, delimiter)
+        line += count_ends(whole)
         rest = opened.encode() + rest
 
 
@@ -103,6 +117,12 @@ def _require_text(data: bytes, line: int, name: str) -> None:
     except UnicodeDecodeError as error:
         line += count_ends(data[: error.start])
         raise DataError(f"{name} is no text table: line {line} is not UTF-8") from error
+
+
+def _ends_outside_quotes(text: str, delimiter: str) -> bool:
+    """Whether the last quote that opens in a text closes again; the text begins outside quotes."""
+    closing = _match_quoted(delimiter).findall(text)
+    return not closing or bool(closing[-1])
 
 
 def _join_quoted(text: str, delimiter: str) -> tuple[list[str], str]:
@@ -126,6 +146,12 @@ def _match_lines(delimiter: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Return two patterns of a line that ends outside quotes: one that begins outside them, one inside."""
     between, cell, closing = _match_cells(delimiter)
     return re.compile(f"{cell}(?:{between}{cell})*+"), re.compile(f"{closing}(?:{between}{cell})*+")
+
+
+@lru_cache
+def _match_quoted(delimiter: str) -> re.Pattern[str]:
+    """Return the pattern of quotes at the start of a cell and all within; its group is the closing quote."""
+    return re.compile(rf'"(?<![^{re.escape(delimiter)}\r\n]")(?:[^"]++|"")*+("?)')
 
 
 @lru_cache

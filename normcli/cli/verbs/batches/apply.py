@@ -90,7 +90,7 @@ def _describe_loss(loss: Loss, size: int) -> Iterator[str]:
     if loss.count:
         yield (
             f"{loss.count:,} of {format_count(size, 'value')} may be more than 1 ulp from what they were: "
-            f"rounding y took at most {loss.bound:.2g} of any"
+            f"rounding y changed none by more than {loss.bound:.2g}"
         )
     if loss.overflows:
         values = agree(loss.overflows, "value overflows", "values overflow")

@@ -101,7 +101,7 @@ def _run(settings: Settings, what: str, **own: Any) -> None:
         other = next(name for name in _OTHERS if name != what)
         raise UsageError(f"--{min(wrong)} is of normcli simulate {other}")
     tensor = load_input(settings._replace(source=_choose_source(settings.source)))
-    with settings.run.open_effort() as effort:
+    with settings.run.open_effort(shows_bytes=False) as effort:
         document = _SIMULATIONS[what](settings, tensor, effort=effort, **own)
     if not document.found.is_finite:
         settings.run.note("simulate", "the input holds NaN or infinities, and so distances are NaN")

@@ -32,27 +32,47 @@ def _run(settings: Settings, words: tuple[str, ...]) -> None:
       normcli help codes       formats of few bits, and the rules that make scales
       normcli help words       what the words of answers mean
       normcli help faults      what check and identify may find wrong
+      normcli help faults eps  the rows of a topic that have a word
       normcli help symptoms    what people report, and the command that names its cause
       normcli help dumps       the file of a model's run, which audit judges
       normcli help bn          the same as normcli bn --help
     """
     ctx = click.get_current_context()
-    if len(words) == 1 and words[0] in TOPICS:
+    if 1 <= len(words) <= 2 and words[0] in TOPICS:
         formatter = ctx.make_formatter()
         for list_rows in TOPICS[words[0]]:
             title, rows = list_rows()
+            for word in words[1:]:
+                rows = _pick_rows(rows, word)
+            if not rows:
+                continue
             with formatter.section(title):
                 _write_rows(formatter, rows)
             _, _, text = inspect.cleandoc(list_rows.__doc__ or "").partition("\n\n")
-            if text:
+            if text and len(words) == 1:
                 formatter.write_paragraph()
                 formatter.write_text(text)
+        if not formatter.getvalue():
+            raise click.UsageError(f"nothing in help {words[0]} has {words[1]!r}", ctx)
         click.echo(formatter.getvalue().rstrip("\n"))
         return
     root = ctx.find_root()
     _require_command(words, root.command, ctx)
     with root.command.make_context(root.info_name, [*words, "--help"]) as context:
         root.command.invoke(context)
+
+
+def _pick_rows(rows: Mapping[str, str], word: str) -> Mapping[str, str]:
+    """Return the rows whose term or meaning, in English or translated, has a word in upper or lower case."""
+    return {
+        term: text
+        for term, text in rows.items()
+        if any(
+            word.casefold() in shown.casefold()
+            for part in (term, *text.split("\n"))
+            for shown in (part, translate(part))
+        )
+    }
 
 
 def _write_rows(formatter: click.HelpFormatter, rows: Mapping[str, str]) -> None:
@@ -248,8 +268,9 @@ def _list_dump_members() -> Topic:
     layers in the order in which they ran. A layer may have "evaluation": true (it normalizes with running
     statistics), "momentum" (of those that it updates: a number, or "none" for plain averages, then
     "batches" too), "kind" (its class), "weights_of" (the layer whose weights are its own too), "gate_act"
-    (the activation of its gate, as of check), "gates_input": true (the gate multiplies what is normalized)
-    and "note". Its options are those of the norm's command, with _ for -. Without a norm, audit looks for it.
+    (the activation of its gate, as of check), "gates_input": true (the gate multiplies what is normalized;
+    without it, "like" decides) and "note". Its options are those of the norm's command, with _ for -. Without
+    a norm, audit looks for it.
 
     A layer that is called again is NAME#2, NAME#3, …. Without settings every NAME.input is a layer, of the
     norm that --norm says. A folder of NAME.input.npy, … is a dump too, whose settings, if there are any,

@@ -25,19 +25,20 @@ def _describe(named: NamedNorm) -> str:
     beta = "" if centre is None else f" and beta = {centre}"
     return (
         f"Can gamma and beta undo {norm.title}?\n\n"
-        f"The norm is applied with gamma = {norm.divisor.spread}{beta}, measured along the axes that its "
-        "parameters vary along, and what comes out is held against the input. Exit code 0 if that comes back, "
-        "1 if it does not."
+        f"The norm is applied with gamma = {norm.divisor.spread}{beta}, without eps, each measured over all "
+        "values that share it, and what comes out is held against the input. Exit code 0 if that comes back, 1 "
+        "if it does not."
     )
 
 
 def _run(settings: Settings, rtol: float | None, atol: float | None) -> None:
     """See whether gamma = std and beta = mean can undo a norm.
 
-    Gamma is set to what the norm divides by and beta to what it subtracts (in BatchNorm the deviation and the
-    mean), measured along the axes that they vary along. Where these are the axes of the statistics, as in
-    BatchNorm, the input comes back; where they are not, as in LayerNorm, it cannot. The answer says which, by
-    how much, and why. Exit code 0 if it comes back, 1 if it does not. A norm without gamma is refused.
+    Gamma is set to what the norm divides by without its eps (in BatchNorm √var) and beta to what it subtracts
+    (the mean), each measured over all values that share it: over all axes but those that gamma varies along.
+    Where these are the axes of the statistics, as in BatchNorm, the input comes back; where they are not, as
+    in LayerNorm, it cannot. The answer says which, by how much, and why. Exit code 0 if it comes back, 1 if it
+    does not. A norm without gamma is refused.
 
     \b
       normcli restore bn --shape 3,4 --rng torch --dist normal --seed 0
