@@ -50,8 +50,8 @@ _GATING_INPUT = (
 _GATES = ("gate", "z")
 """The names that the `forward` of other classes has for a gate."""
 
-_GUESSED = "RMSNorm"
-"""The end of the names of other classes that are taken for Llama's norm."""
+_GUESSED = ("RMSNorm", _GATED)
+"""The ends of the names of other classes that are taken for Llama's norm."""
 
 
 NO_GRADIENTS = "gradients were asked for, and none were recorded"

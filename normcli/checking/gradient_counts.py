@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,8 +35,8 @@ def change_ddof(c: WrongGradient) -> Iterator[Detailed]:
 def count_means(c: WrongGradient) -> Iterator[Detailed]:
     """Yield dx's terms with both means of the backward pass divided by another count than n, the group's size.
 
-    Counts are the one that the given dx shows, and lengths to which kernels pad; n − 1 is left out. Nothing is
-    yielded for running statistics.
+    Counts are the one that the given dx shows, if it is near n or the length of some axes, and lengths to which
+    kernels pad; n − 1 is left out. Nothing is yielded for running statistics.
     """
     t, none = c.t, c.t.differentiate(a=0.0, b=0.0)
     if c.exact.inputs.given is not None:
@@ -43,9 +44,16 @@ def count_means(c: WrongGradient) -> Iterator[Detailed]:
     own, off = none - t.differentiate(), none - c.actual.reshape(none.shape)
     usable = np.isfinite(own) & np.isfinite(off)
     share = np.vdot(own[usable], off[usable]) / np.vdot(own[usable], own[usable])
-    shown = {round(t.size / share)} if 0.5 < 1.0 / share < 4.0 else set()
+    count = round(t.size / share) if np.isfinite(share) and share > 0.0 else 0
+    shown = {count} if 0.5 < 1.0 / share < 4.0 or count in _list_lengths(t.dy.shape) else set()
     for count in sorted(shown.union(_list_counts(t.size)) - {t.size - 1, t.size}):
         yield (str(count), str(t.size)), t._replace(share=t.size / count)
+
+
+def _list_lengths(shape: tuple[int, ...]) -> set[int]:
+    """Return the numbers of values along each set of axes of a shape, but for 1: then means are sums."""
+    sets = (itertools.combinations(shape, some) for some in range(1, len(shape) + 1))
+    return {math.prod(lengths) for lengths in itertools.chain.from_iterable(sets)} - {1}
 
 
 def _list_counts(size: int) -> list[int]:
@@ -134,9 +142,9 @@ def sum_part(c: WrongGradient) -> Iterator[Detailed]:
 
     There is one of each for each axis of the sum, with the k that makes it nearest to the given gradient.
     """
-    grid, actual = c.plan.grid, c.actual.reshape(-1)
+    actual = c.actual.reshape(-1)
     for axis in c.along:
-        word = grid.layout.name(axis) if grid.split is None else f"axis {axis}"
+        word = _name_view_axis(c, axis)
         others = tuple(other for other in c.along if other != axis)
         parts = np.moveaxis(c.shares.sum(others, keepdims=True), axis, 0)
         sums = np.cumsum(parts.reshape(len(parts), -1), axis=0)
@@ -147,6 +155,44 @@ def sum_part(c: WrongGradient) -> Iterator[Detailed]:
                 first, end = (0, stop) if begins else (stop + 1, last)
                 where = f"{word}={first}" if first == end else f"{word}={first} … {word}={end}"
                 yield (where,), some[stop]
+
+
+def _name_view_axis(c: WrongGradient, axis: int) -> str:
+    """Return the name of an axis of the view; for one of the two that a split axis becomes, its number."""
+    grid = c.plan.grid
+    if grid.split is not None and axis in (grid.split.axis, grid.split.axis + 1):
+        return f"axis {axis}"
+    return grid.layout.name(axis - (grid.split is not None and axis > grid.split.axis))
+
+
+def end_early(c: WrongGradient) -> tuple[tuple[str, ...], Floats] | None:
+    """Return dgamma or dbeta with the zeros that the given one begins or ends with; None unless two or more."""
+    is_zero = (c.actual == 0.0).reshape(-1)
+    others = np.flatnonzero(~is_zero)
+    if not len(others):
+        return None
+    begins, ends = int(others[0]), int(others[-1]) + 1
+    first, stop = (0, begins) if begins >= len(is_zero) - ends else (ends, len(is_zero))
+    if stop - first <= 1:
+        return None
+    wrong = c.right.copy()
+    wrong.flat[first:stop] = 0.0
+    shape = c.right.shape
+    words = (",".join(map(str, np.unravel_index(index, shape))) for index in (first, stop - 1))
+    name = c.name_axes(axis for axis in c.plan.parameters.axes if c.plan.grid.shape[axis] > 1)
+    return (" … ".join(f"{name}={index}" for index in words),), wrong
+
+
+def shard_means(c: WrongGradient) -> Iterator[Detailed]:
+    """Yield dx's terms with means of the backward pass over shards, as of `shard`, and the right statistics."""
+    t = c.t
+    for words, shards in shard(c):
+        if shards is not None:
+            axis = next(i for i, n in enumerate(t.w.shape) if shards.w.shape[i] != n)
+            mean, divisor = (np.expand_dims(each, axis) for each in (t.mean, t.divisor))
+            w, slope = (each.reshape(shards.w.shape) for each in (t.w, t.slope))
+            slope = slope * (t.size / shards.size)
+            yield words, shards._replace(mean=mean, w=w, divisor=divisor, slope=slope)
 
 
 def shard(c: WrongGradient) -> Iterator[Detailed]:

@@ -12,17 +12,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.checking.fault import Fault, Row, find_fault
-from normcli.checking.gradient_counts import change_ddof, count_means, pad, shard, sum_part
+from normcli.checking.gradient_counts import (
+    change_ddof,
+    count_means,
+    end_early,
+    pad,
+    shard,
+    shard_means,
+    sum_part,
+)
 from normcli.checking.gradient_forms import (
     GRADIENTS,
     LAYER_PARTS,
     WrongGradient,
+    average_without_gamma,
     centre,
     change_activation,
     change_axes,
     change_eps,
     change_groups,
     change_means,
+    divide_by_gate,
     exchange,
     keep_mean,
     leave_gate,
@@ -30,6 +40,7 @@ from normcli.checking.gradient_forms import (
     multiply_slope,
     permute,
     reorder,
+    roll_gamma,
     round_sums,
     sum_otherwise,
     widen_sums,
@@ -79,6 +90,7 @@ ROWS: tuple[Row, ...] = (
     # -- dgate
     Row("slope-activation",
         lambda c: c.pass_gate(c.gate, slope=c.gate._replace(times=None).activate()), "dgate"),
+    Row("slope-factor", divide_by_gate, "dgate"),
     Row("result-missing", lambda c: multiply_slope(c, c.exact.dy), "dgate behind"),
     Row("result-bare", lambda c: multiply_slope(c, c.exact.dy * c.t.xhat.reshape(c.x.shape)), "dgate behind"),
     Row("x-taken", lambda c: multiply_slope(c, c.exact.dy * c.x), "dgate behind"),
@@ -90,6 +102,8 @@ ROWS: tuple[Row, ...] = (
     Row("gamma-pull", lambda c: c.t.differentiate(b=c.t.gamma), "dx gamma"),
     Row("gamma-inner",
         lambda c: c.t.differentiate() + c.t.differentiate(a=0.0, b=0.0, g=c.t.dy - c.t.g), "dx gamma"),
+    Row("gamma-means", average_without_gamma, "dx gamma"),
+    Row("gamma-rolled", roll_gamma, "dx gamma"),
     Row("gamma-one-missing", lambda c: c.t.differentiate(g=c.t.dy * (c.t.gamma - c.t.offset)), "dx gamma"),
     Row("gamma-one-added", lambda c: c.t.differentiate(g=c.t.dy * (c.t.gamma + 1.0)), "dx gamma"),
     # -- dx: the divisor, and what is beside it
@@ -98,6 +112,7 @@ ROWS: tuple[Row, ...] = (
     Row("divided", lambda c: c.t.differentiate() / c.t.size, "dx"),
     Row("residual", lambda c: c.right + c.exact.dy, "dx"),
     Row("means-axes", change_means, "dx"),
+    Row("means-shard", shard_means, "dx"),
     Row("sums-axes", widen_sums, "dx"),
     # -- another norm's gradient
     Row("trained", lambda c: None if c.exact.inputs.given is None else c.vary(trained=True), "statistics"),
@@ -126,6 +141,7 @@ ROWS: tuple[Row, ...] = (
     Row("undivided", lambda c: c.add(c.t.dy * c.t.w), "dgamma mean"),
     Row("sum-axes", sum_otherwise, "parameter"),
     Row("part", sum_part, "parameter"),
+    Row("zeros", end_early, "parameter"),
     Row("rolled", lambda c: reorder(c, flip=False), "parameter"),
     Row("reversed", lambda c: reorder(c, flip=True), "parameter"),
     Row("permuted", permute, "parameter"),

@@ -323,6 +323,38 @@ def reorder(c: WrongGradient, *, flip: bool) -> Iterator[Detailed]:
         yield (str(signed), c.name_axes(c.plan.parameters.axes[axis : axis + 1])), np.roll(c.right, shift, axis)
 
 
+def roll_gamma(c: WrongGradient) -> Detailed | None:
+    """Return dx with gamma rolled by the shift that fits best; None if none fits better than no shift."""
+    t = c.t
+    along = tuple(axis for axis, n in enumerate(t.gamma.shape) if n == 1)
+    used = t.dy * np.nan_to_num(c.actual.reshape(t.dy.shape)) * t.divisor
+    ends = (values.reshape(-1) for values in (used.sum(along) / np.square(t.dy).sum(along), t.gamma))
+    first, second = (np.fft.fft(values - values.mean()) for values in ends)
+    length = t.gamma.size
+    shift = int(np.fft.ifft(first * second.conj()).real.argmax())
+    signed = shift if 2 * shift <= length else shift - length
+    rolled = np.roll(t.gamma.reshape(-1), shift).reshape(t.gamma.shape)
+    return ((str(signed),), t.differentiate(g=t.dy * rolled)) if shift else None
+
+
+def average_without_gamma(c: WrongGradient) -> Iterator[Detailed]:
+    """Yield dx with gamma left out of both means of the backward pass, or of one."""
+    t = c.t
+    for a, b in ((1.0, 1.0), (0.0, 1.0), (1.0, 0.0)):
+        bare = t.differentiate(a=a, b=b, g=t.dy) - t.differentiate(a=0.0, b=0.0, g=t.dy)
+        yield (), t.differentiate(a=1.0 - a, b=1.0 - b) + bare
+
+
+def divide_by_gate(c: WrongGradient) -> Floats | None:
+    """Return dgate with act(z) / z in place of act′(z), for activations that are z times a factor; or None."""
+    gate = c.gate
+    if gate is None or gate.activation not in (Activation.SILU, Activation.GELU, Activation.GELU_TANH):
+        return None
+    values = gate.values.astype(np.float64)
+    factor = gate._replace(times=None).activate()
+    return c.pass_gate(gate, slope=np.where(values == 0.0, 0.5, factor / values))
+
+
 def permute(c: WrongGradient) -> Floats | None:
     """Return the exact gradient's values in the order (by rank) of the given gradient's values.
 

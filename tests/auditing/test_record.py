@@ -411,6 +411,13 @@ def test_what_a_gate_multiplies_is_known_of_classes_of_any_name(tmp_path, name, 
     assert told.ok, str(told)
 
 
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_a_gated_class_of_an_unknown_name_is_guessed_and_no_fault_if_it_is_another(tmp_path, norm_first):
+    norm = type("OwnRMSNormGated", (Gated,), {"norm_before_gate": norm_first})()
+    told = judge(norm, lambda model: model(TOKENS, -TOKENS), tmp_path).data()["layers"][0]
+    assert told["ok"] is (True if norm_first else None)
+
+
 def test_a_norm_that_calls_itself_has_a_name_for_each_call(tmp_path):
     class Again(nn.LayerNorm):
         data_format = "channels_last"
