@@ -25,7 +25,7 @@ IDS = {
     "affine": (
         "beta-alone beta-doubled beta-first beta-missing beta-negated beta-rolled constant gamma-absolute gamma-divided gamma-doubled gamma-exp "
         "gamma-missing gamma-negated gamma-other-sample gamma-permuted gamma-plus-one gamma-plus-one-twice gamma-plus-two "
-        "gamma-reversed gamma-rolled gamma-rounded gamma-shifted gamma-twice missing offset swapped unknown-gamma"
+        "gamma-reversed gamma-rolled gamma-rounded gamma-shifted gamma-twice missing offset other-axis swapped unknown-gamma"
     ),
     "after": (
         "absolute cast clipped dropout gate gate-activation gate-bare gate-exchanged gate-missing gate-norm gate-rolled gate-rounded gated gelu input-added leaky-relu quantized "

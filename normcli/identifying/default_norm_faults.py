@@ -16,6 +16,7 @@ from normcli.identifying.faults.fault_search import claims_of_places, open_cases
 from normcli.identifying.faults.joint_search import open_joints, recover
 from normcli.identifying.faults.variant import NEAR
 from normcli.identifying.models.known_maps import find_untrained_eps
+from normcli.identifying.search.affine_step import ESTIMATED
 from normcli.identifying.search.match_names import lay_out
 from normcli.norms.divisors import Measurement
 from normcli.norms.plan import make_plan
@@ -26,13 +27,14 @@ from normcli.results.arguments import Problem
 from normcli.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from normcli.identifying.faults.case import Case
     from normcli.identifying.faults.claim import Claim
     from normcli.identifying.question import Identification, Question
+    from normcli.identifying.search.match import Match
     from normcli.tensors.residual import Addends
 
 
@@ -100,6 +102,37 @@ def _find_places(question: Question, cases: Sequence[Case]) -> tuple[Claim, ...]
     return claims_of_places(subject, question.y, dtype)
 
 
+def claims_of_matches(question: Question, matches: Iterable[Match]) -> tuple[Claim, ...]:
+    """Return claims that y has another gamma or beta than those given, of the first match that takes these.
+
+    Parameters
+    ----------
+    question : Question
+        The question with the given gamma and beta.
+    matches : iterable of Match
+        Norms with a fitted gamma and beta that reproduce y.
+    """
+    x, y, gamma, beta, *_ = question
+    given = {name: values for name, values in (("gamma", gamma), ("beta", beta)) if values is not None}
+    for match in matches:
+        request = match.make_request()._replace(layout=question.layout, eps=match.eps)
+        subject = _pose(request, Tensor(x, "x"), given)
+        if subject is None:
+            continue
+        cases = [*open_cases((subject,), y, choose_counting_dtype(y.dtype))]
+        if claims := open_joints(cases) or tuple(itertools.chain.from_iterable(map(recover, cases))):
+            return claims
+    return ()
+
+
+def may_be_fault(match: Match, channels: frozenset[int]) -> bool:
+    """Whether a match has groups along no channel axis, or a fitted gamma that is 0 at some indices."""
+    h = match.hypothesis
+    split, scale = (None, None) if h is None else (h.sample.grid.split, h.affine.scale)
+    is_zero = match.affine == ESTIMATED and scale is not None and not scale.all()
+    return is_zero or not (split is None or split.axis in channels)
+
+
 def list_subjects(
     x: NDArray[Any], gamma: NDArray[Any] | None, beta: NDArray[Any] | None, layout: str | None,
     norm: str | None, addends: Addends | None = None,
@@ -122,17 +155,25 @@ def list_subjects(
     seen = set()
     given = {name: values for name, values in (("gamma", gamma), ("beta", beta)) if values is not None}
     for request in _list_requests(x.shape, layout, norm, given):
-        try:
-            plan = make_plan(request, x.shape, x.dtype).adopt_parameters(given)
-            fitted = {name: plan.fit_parameter(name, values) for name, values in given.items()}
-        except NormError:
+        subject = _pose(request, Tensor(x, "x", addends=addends), given)
+        if subject is None:
             continue
+        plan = subject.plan
         features = plan.parameters.full_shape if given else None
         key = (plan.grid.canonical, plan.norm.centre, plan.norm.divisor, features)
         if key not in seen and plan.grid.group_size > 1:
             seen.add(key)
-            inputs = Inputs(fitted.get("gamma"), fitted.get("beta"))
-            yield Problem(plan, Tensor(x, "x", addends=addends), inputs)
+            yield subject
+
+
+def _pose(request: Request, x: Tensor, given: Mapping[str, NDArray[Any]]) -> Problem | None:
+    """Return a requested norm of x with the given ones of `gamma` and `beta`; None if they do not fit it."""
+    try:
+        plan = make_plan(request, x.values.shape, x.values.dtype).adopt_parameters(given)
+        fitted = {name: plan.fit_parameter(name, values) for name, values in given.items()}
+    except NormError:
+        return None
+    return Problem(plan, x, Inputs(fitted.get("gamma"), fitted.get("beta")))
 
 
 def _list_requests(

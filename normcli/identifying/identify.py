@@ -17,9 +17,15 @@ from normcli.checking.ulp import choose_counting_dtype
 from normcli.dtypes import is_half
 from normcli.identifying.attempts import Candidate
 from normcli.identifying.confirmation import Confirmation
-from normcli.identifying.default_norm_faults import add_claims, list_subjects, shows_count
+from normcli.identifying.default_norm_faults import (
+    add_claims,
+    claims_of_matches,
+    list_subjects,
+    may_be_fault,
+    shows_count,
+)
 from normcli.identifying.faults.case_sampling import choose_case_eps, goes_with_x
-from normcli.identifying.faults.claim import REQUESTS, SCALERS
+from normcli.identifying.faults.claim import GAMMAS, REQUESTS, SCALERS
 from normcli.identifying.faults.fault_search import (
     claims_of_order,
     claims_of_places,
@@ -30,12 +36,13 @@ from normcli.identifying.faults.fault_search import (
 )
 from normcli.identifying.faults.joint_search import open_joints, recover
 from normcli.identifying.faults.variant import REGION_IDS
-from normcli.identifying.models.known_maps import SPECTRAL, WEIGHT, name_constants, name_map, read_evaluation
+from normcli.identifying.models.known_maps import SPECTRAL, WEIGHT, name_map, read_evaluation
 from normcli.identifying.models.map_search import (
     SampledBlock,
     find_global_map,
     find_near_map,
     find_plain_map,
+    is_known,
 )
 from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.question import (
@@ -51,7 +58,7 @@ from normcli.identifying.reproduction import hold_against_all, list_candidates, 
 from normcli.identifying.sampling import MOST_SAMPLED
 from normcli.identifying.search.affine_step import ESTIMATED, choose_usual, enumerate_affine_steps
 from normcli.identifying.search.groups import find_orders, put_in_order
-from normcli.identifying.search.match import Scope, rank_matches
+from normcli.identifying.search.match import BY_LUCK, Scope, rank_matches
 from normcli.identifying.search.norm_search import Search, drop_shorter
 from normcli.identifying.search.samples import Samples
 from normcli.norms.layout import make_layout
@@ -119,9 +126,12 @@ def _identify_any(question: Question, norm: str | None) -> Identification:
     is_open = found.kind is Kind.NONE and not (found.reason or found.unchanged or found.reproductions)
     if not is_open or x.shape != y.shape:
         return found
-    ordered = claims_of_order(list_subjects(x, gamma, beta, layout, norm), y, dtype)
-    if ordered:
+    if ordered := claims_of_order(list_subjects(x, gamma, beta, layout, norm), y, dtype):
         return found._replace(claims=ordered)
+    if (gamma is not None or beta is not None) and x.size <= MOST_SAMPLED:  # which may be others' parameters
+        bare = _identify(question._replace(gamma=None, beta=None, subject=None), norm, tuple)
+        if claims := claims_of_matches(question, bare.matches):
+            return found._replace(claims=claims)
     near = find_near_map(x, y, dtype)
     if near is None:
         asked = () if question.subject is None else open_cases((question.subject,), y, dtype)
@@ -170,6 +180,8 @@ def _check_subject(question: Question) -> Identification | None:
         matches = found.matches
         if claims[0].fault.id == "stats-count":  # which is likelier than an eps that was fitted
             matches = tuple(one for one in matches if one.is_usual or not one.eps)
+        if claims[0].fault.id in GAMMAS:
+            matches = tuple(one for one in matches if one.affine == ESTIMATED or one.equal >= BY_LUCK)
         if shows_count(cases[0], claims[0]):
             matches = tuple(one for one in matches if one.affine != ESTIMATED and one.equal == 1.0)
         if any(is_grouped or match.norm == subject.plan.norm.name for match in matches):
@@ -209,7 +221,7 @@ def _identify(question: Question, norm: str | None, list_cases: Callable[[], Seq
     ]
     first, search = samples[0], Search(samples[0])
     plain = find_global_map(x, first.y, dtype)
-    is_plain = plain is not None and (plain.is_simple or _is_known(plain, first))
+    is_plain = plain is not None and (plain.is_simple or is_known(plain, x, first.y, dtype))
     if sampled and plain is not None and is_plain:  # whatever norm a sample fits as well
         return _read(Identification(question, (), sampled), plain, first)
     found = [search.find_matches()]
@@ -218,6 +230,8 @@ def _identify(question: Question, norm: str | None, list_cases: Callable[[], Seq
     best = min(fitting.level for fitting in found)
     fitting = rank_matches(match for one in found for match in one.matches if one.level == best)
     fitting = drop_shorter(fitting, x, first.y)
+    if gamma is None and beta is None:
+        fitting = search.find_exact(fitting) or fitting
     matches, doubtful = _part(fitting)
     blank = Identification(question, (), sampled, doubtful=doubtful)
     if plain is not None and (not matches or is_plain):
@@ -232,19 +246,11 @@ def _identify(question: Question, norm: str | None, list_cases: Callable[[], Seq
         named = _find_others(blank, samples, search)
         if claims and not named.matches and {*named.known} <= {WEIGHT}:  # no scaler has that eps
             return blank._replace(claims=claims)
-    if named.matches and _may_be_fault(named.matches[0], channels):
+    if named.matches and may_be_fault(named.matches[0], channels):
         blank, in_parts = blank._replace(doubtful=()), named.matches[0].affine == ESTIMATED
         known = add_claims(blank, list_cases, in_parts=in_parts)
         return known if known.claims else named
     return named
-
-
-def _may_be_fault(match: Match, channels: frozenset[int]) -> bool:
-    """Whether a match has groups along no channel axis, or a fitted gamma that is 0 at some indices."""
-    h = match.hypothesis
-    split, scale = (None, None) if h is None else (h.sample.grid.split, h.affine.scale)
-    is_zero = match.affine == ESTIMATED and scale is not None and not scale.all()
-    return is_zero or not (split is None or split.axis in channels)
 
 
 def _find_others(blank: Identification, samples: Sequence[Samples], search: Search) -> Identification:
@@ -332,12 +338,6 @@ def _part(
     """Return the certain ones of ranked matches, and `doubtful` followed by the others."""
     others = (*doubtful, *(match for match in ranked if not match.is_certain))
     return tuple(match for match in ranked if match.is_certain), others
-
-
-def _is_known(plain: PlainMap, samples: Samples) -> bool:
-    """Whether a map of image constants, or of an untrained layer, leads to y: it is simpler than any norm."""
-    x, y = SampledBlock(samples.x, samples.y, MOST_SAMPLED).take(plain.axes)
-    return any(True for _ in name_constants(plain, x, y, samples.scope.dtype))
 
 
 def _read(blank: Identification, plain: PlainMap, samples: Samples) -> Identification:

@@ -506,8 +506,10 @@ def test_a_layer_that_was_not_compared_may_be_the_cause_unless_what_follows_agre
 
 
 def test_layers_of_other_options_have_a_line_of_their_own(tmp_path):
-    layers = {name: make_layer(eps=1e-2) for name in ("a.norm", "b.norm", "final")}
-    settings = {"final": {"options": {"axes": [-1], "eps": 2e-5}}}
+    rolled = np.roll(GAMMA, 1)
+    layers = {name: make_layer(gamma=rolled) for name in ("a.norm", "b.norm")}
+    layers["final"] = make_layer(eps=1e-3, gamma=rolled)
+    settings = {"final": {"options": {"axes": [-1], "eps": 1e-3}}}
     lines = str(audit(write(tmp_path / "run", layers, settings))).splitlines()[5:7]
     assert [line.split()[0] for line in lines] == ["*.norm", "final"]
 

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+import normcli
 from normcli import normalize
 from normcli.engine.walk import Effort
 from normcli.errors import DataError
@@ -78,6 +79,14 @@ def test_values_of_any_magnitude(scale, centre, rng):
         solved = solve_group(make_plan(Request("zscore"), x[:, c].shape, x.dtype), x[:, c])
         assert measure_ulp(fields["mean"][c], solved.statistics["mean"], "float64") <= 0.54
         assert measure_ulp(fields["std"][c], solved.statistics["std"], "float64") <= 0.54
+
+
+@pytest.mark.parametrize("norm", ["zscore", "rms"])
+def test_a_group_whose_squares_are_beyond_doubles_is_exact(norm):
+    x = np.array([[1e200, 1.0], [-1e200, 2.0], [3e200, 3.0], [0.0, 4.0]])
+    small = np.array([[1.0, 1.0], [-1.0, 2.0], [3.0, 3.0], [0.0, 4.0]])
+    whole, scaled = (normcli.fit(part, norm, axes=0, eps=0.0).apply(part) for part in (x, small))
+    np.testing.assert_allclose(whole, scaled, rtol=1e-15, atol=1e-15)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

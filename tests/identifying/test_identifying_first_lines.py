@@ -218,12 +218,15 @@ def test_a_number_added_to_gamma_is_named():
     assert normcli.check(y, x, "ln", gamma=gamma).diagnosis.cause == "ln differs: 0.001 is added to gamma"
 
 
-@pytest.mark.parametrize("dtype", ["f4", "f2"])
-def test_a_factor_of_all_divisors_far_off_centre_is_no_cancellation(dtype):
-    """Sums of squares that cancel would scatter from group to group."""
-    x = draw((12, 64), 300.0, seed=307).astype(dtype)
-    y = (standardize(x.astype("f8")) / 1.003).astype(dtype)
-    assert not normcli.identify(y, x)
+@pytest.mark.parametrize("factor", [0.9997, 0.997])
+def test_a_factor_far_off_centre_is_told_from_rounding_and_cancellation(factor):
+    """Sums of squares that cancel would scatter from group to group; and with the factor, most values are exact."""
+    x = draw((12, 64), 300.0, seed=307).astype("f4")
+    y = (standardize(x.astype("f8")) * factor).astype("f4")
+    assert normcli.identify(y, x).diagnosis.cause.endswith(f"over c, a gamma of {factor} everywhere")
+    gamma = np.ones(64, "f4")
+    told = normcli.check(y, x, "ln", gamma=gamma).diagnosis
+    assert told.cause == f"ln differs: every value is multiplied by {factor}"
 
 
 def test_a_map_with_a_term_may_be_a_norm_without_mean():
@@ -238,3 +241,49 @@ def test_identify_takes_a_residual():
     y = standardize(x.astype("f8") + residual).astype("f4")
     assert normcli.identify(y, x, residual=residual).found.matches[0].norm == "ln"
     assert not normcli.identify(y, x)
+
+
+def test_another_gamma_than_the_given_one_is_named_with_an_eps_that_is_no_default():
+    x, gammas = draw((2, 4, 12, 8)), draw((2, 8), 1.0, 0.3, 1).astype("f4")
+    y = (divide(x, 1e-6) * gammas[0]).astype("f4")
+    told = normcli.identify(y, x.astype("f4"), gamma=gammas[1]).diagnosis
+    assert told.cause == "y is rms, but another gamma is used at all 8 indices"
+
+
+@pytest.mark.parametrize(("norm", "axes"), [("ln", -1), ("bn", 0)])
+@pytest.mark.parametrize("dtype", ["f4", "bfloat16"])
+def test_gamma_along_another_axis_of_its_length_is_no_rounding(norm, axes, dtype):
+    x = draw((16, 16), 3.0, seed=5).astype(find_type(dtype))
+    gamma, beta = draw(16, 1.0, 0.3, 6).astype("f4"), draw(16, 0.0, 0.3, 7).astype("f4")
+    y = (standardize(x.astype("f8"), axes) * gamma[:, None] + beta[:, None]).astype(x.dtype)
+    told = normcli.check(y, x, norm, gamma=gamma, beta=beta).diagnosis
+    assert told.cause == f"{norm} differs: gamma and beta are taken along n, not c"
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (
+            lambda squares: np.roll(squares.mean(-1, keepdims=True), 1, 0),
+            "the mean square is taken from index n − 1",
+        ),
+        (
+            lambda squares: squares[:, :992].sum(-1, keepdims=True) / 1024,
+            "sums leave out the last 32 of 1024 along c",
+        ),
+    ],
+)
+def test_long_rows_of_half_precision_have_no_sums_of_it_where_a_fault_is_listed(change, fault):
+    """A mean of 0 is no evidence of half precision; and values that are alike but for a power of two round alike."""
+    x = draw((8, 1024), seed=3).astype(find_type("bfloat16"))
+    wide = x.astype("f8")
+    y = (wide / np.sqrt(change(wide**2) + 1e-5)).astype(x.dtype)
+    assert normcli.check(y, x, "rms").diagnosis.fault == fault
+
+
+def test_a_row_that_rounds_to_x_is_no_copy():
+    x = draw((4, 4096), seed=1).astype(find_type("bfloat16"))
+    wide = x.astype("f8")
+    y = (wide / np.sqrt((wide[:, :3968] ** 2).sum(-1, keepdims=True) / 4096)).astype(x.dtype)
+    told = normcli.check(y, x, "rms").diagnosis
+    assert not any("y is x" in line for line in (told.cause, *told.evidence)), told

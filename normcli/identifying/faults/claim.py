@@ -63,6 +63,11 @@ _ANY_NUMBER = GAMMAS | {"stats-constant", "affine-gamma-shifted"}
 ANY_EPS = frozenset(("stats-eps-other", "stats-eps-outside", "stats-ddof"))
 """The faults that are another eps or ddof."""
 
+ONE_NUMBER = tuple(
+    row for row in (*STATISTICS, *PARAMETERS) if row.id in ANY_EPS | {"stats-count", "affine-constant"}
+)
+"""The rows of one wrong number for all groups: another eps or count, or a factor."""
+
 OTHER_NORMS = ANY_EPS | {"stats-length"}
 """The faults that make another norm or another request, and are none if no norm was requested."""
 

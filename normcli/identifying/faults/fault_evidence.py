@@ -189,16 +189,20 @@ def _weigh_places(case: Case, wrong: Selected) -> float:
 
 
 def _weigh_exactness(case: Case, found: Found) -> float:
-    """Return the evidence, in bits, of a prediction that rounds to y at every value; 0 if it does not.
+    """Return the evidence, in bits, of a prediction that is y at every value, rounded once or twice; else 0.
 
-    It is the number of values to which the right result does not round, but at most 12 in each group: the price
-    of a number fitted to the group.
+    It is the number of values to which the right result does not round (or is more than 16 units in the last
+    place off), but at most 12 in each group: the price of a number fitted to the group.
     """
-    unit = 0.5 * measure_unit(np.nan_to_num(case.y), case.dtype)
-    if not np.all(np.abs(case.y - found.prediction.values) <= unit):
-        return 0.0
-    missed = np.abs(case.y - case.right.values) > unit
+    unit = measure_unit(np.nan_to_num(case.y), case.dtype)
+    theirs, ours = (np.abs(case.y - one.values) / unit for one in (found.prediction, case.right))
+    least = next((least for most, least in _OFF_EXACT if np.all(theirs <= most)), math.inf)
+    missed = ours > least
     return float(np.minimum(np.add.reduce(missed, case.axes), OF_A_NUMBER).sum())
+
+
+_OFF_EXACT = (0.5, 0.5), (2.0, 16.0)
+"""Units in the last place: the most by which an exact y is off, and beyond which a wrong one is."""
 
 
 def _repeats(y: Floats, wrong: Selected) -> Selected:

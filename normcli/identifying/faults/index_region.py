@@ -68,7 +68,7 @@ def _find_border(case: Case, wrong: Selected, shape_of_view: tuple[int, ...]) ->
         if chosen.any():
             axes.append((case.plan.grid.layout.name(axis), chosen))
             border |= np.expand_dims(chosen, others)
-    if len(axes) < 2 or np.any(wrong & ~border):
+    if len(axes) < 2 or border.all() or np.any(wrong & ~border):
         return None
     words = " or ".join(_tell_indices(name, chosen) for name, chosen in axes)
     bits, slices = sum(_count_bits(chosen) for _, chosen in axes), max(len(chosen) for _, chosen in axes)

@@ -29,6 +29,7 @@ from normcli.identifying.faults.row_search import (
     keep_likeliest,
     list_others,
     try_all,
+    try_exact,
     try_pairs,
     try_rest,
     try_rows,
@@ -46,7 +47,7 @@ from normcli.identifying.faults.tables.places import (
 )
 from normcli.identifying.faults.tables.summing import may_cancel
 from normcli.identifying.faults.unnamed_fault import find_unknown
-from normcli.identifying.faults.variant import NOTHING, Found, IndexRegion, Variant
+from normcli.identifying.faults.variant import NOTHING, Found, IndexRegion, Variant, is_near
 from normcli.identifying.models.weight import CERTAIN, choose_bits
 
 if TYPE_CHECKING:
@@ -78,7 +79,8 @@ def open_joints(cases: Sequence[Case], saved: str | None = None, *, in_parts: bo
         if right is not None:
             causes = (CAST.fault.words.format(dtype=saved),)
             cast = Claim((CAST.fault,), right.plan, causes, misfit=0.0, bits=math.inf, rank=1.0)
-            return () if saved is None else (cast,)
+            hidden = [make_claim(right, one) for one in try_exact(right)] if saved is None else [cast]
+            return rank_claims(hidden, is_asked=True)
         if len(cases) == 1 and cases[0].is_constant and np.isfinite(cases[0].y).all():
             return rank_claims([make_claim(cases[0], one) for one in _try_beta(cases[0])], is_asked=True)
         if not cases:
@@ -277,13 +279,15 @@ def find_places(case: Case) -> tuple[Claim, ...]:
 def _find_beside_copies(case: Case) -> Iterator[Found]:
     """Yield findings of two faults: a region filled with 0, x, NaN or infinity, and a fault of y outside it.
 
-    Regions of fewer than 8 values are left out.
+    Regions of fewer than 8 values are left out, and those where what fills them is about the right result.
     """
     for row in OF_COPIES:
         for copy in row.vary(case):
             assert copy.result is not None  # of every row of copies
             region = find_region(case, case.differs & (case.y == copy.result))
             if region is None or np.count_nonzero(region.mask) < _LEAST_SHOWN:
+                continue
+            if is_near(copy.result[region.mask], case.right.values[region.mask]):  # rounding makes it so
                 continue
             rest = change_case(case, y=np.where(region.mask, np.nan, case.y))
             own = rest.explains(rest.right).mean()

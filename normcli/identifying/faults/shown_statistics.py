@@ -55,8 +55,13 @@ def measure_doubt(case: Case) -> Used:
 
 
 def _count_distinct(case: Case) -> Floats:
-    """Return the number of different values of x in each group."""
+    """Return the number of different values of x in each group.
+
+    Without mean and gamma, values that differ by a sign or a power of two count once: so do their roundings.
+    """
     rows = case.lay_rows()
+    if not case.centres and case.gamma.size == 1:
+        rows = np.frexp(np.abs(rows))[0]
     rows = np.sort(rows.reshape(*rows.shape[: rows.ndim - len(case.axes)], -1))
     counts = 1.0 + np.count_nonzero(np.diff(rows), -1)
     return np.expand_dims(counts, case.axes)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.identifying.models.standards import MOMENTS, ROWS, Standard
-from normcli.identifying.models.weight import CERTAIN, Seen, is_odd_eps, measure_bits, weigh
+from normcli.identifying.models.weight import CERTAIN, Seen, is_odd_eps, weigh
 from normcli.norms.divisors import LENGTH
 from normcli.norms.plan import Plan, make_plan
 from normcli.norms.request import Request
@@ -169,25 +169,8 @@ def _fit_eps(
             exact, blurred = (
                 (max(0.0, float((least - by).max())), float((largest + by).min())) for by in (0.0, blur)
             )
-            is_exact = choose_eps(*exact) == choose_eps(*blurred) or _agree(least, largest, blur)
-            low_eps, high_eps = exact if is_exact else blurred
+            low_eps, high_eps = exact if choose_eps(*exact) == choose_eps(*blurred) else blurred
             yield model._replace(eps_mode=mode, low=low_eps, high=high_eps)
-
-
-def _agree(least: Floats, largest: Floats, blur: Floats | float) -> bool:
-    """Whether the groups' eps agree so closely, with 20 bits of evidence, that their variances do not cancel.
-
-    Parameters
-    ----------
-    least, largest : ndarray, shape (groups,)
-        The bounds of each group's eps.
-    blur : ndarray, shape (groups,), or float
-        The error that a group's variance has if it cancels.
-    """
-    middle, known = (least + largest) / 2.0, np.isfinite(largest)
-    spread = np.abs(middle - np.median(middle[known])) + (largest - least)
-    bits = measure_bits(blur, spread)[known]
-    return float(bits.sum() - bits.max(initial=0.0)) >= CERTAIN
 
 
 def _weigh(model: Model, seen: Seen, numbers: int = 0) -> Model:

@@ -11,6 +11,7 @@ import numpy as np
 from normcli.checking.ulp import ROUNDED_ONCE, measure_unit
 from normcli.dtypes import find_type, get_eps, is_half
 from normcli.identifying.models.error_bounds import Level
+from normcli.identifying.models.known_maps import name_constants
 from normcli.identifying.models.line_fit import PlainMap, count_bits, fit_closely, fit_lines, fit_medians
 from normcli.identifying.models.weight import CERTAIN, choose_bits
 from normcli.identifying.sampling import MOST_SAMPLED, choose_block, take_block
@@ -210,6 +211,12 @@ def enumerate_axes(shape: tuple[int, ...]) -> Iterator[Axes]:
     wide = [axis for axis, length in enumerate(shape) if length > 1]
     sets = (axes for count in range(len(wide)) for axes in itertools.combinations(wide, count))
     yield from sorted(sets, key=lambda axes: math.prod(shape[axis] for axis in axes))
+
+
+def is_known(plain: PlainMap, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> bool:
+    """Whether a map of image constants, or of an untrained layer, leads to y: it is simpler than any norm."""
+    x, y = SampledBlock(x, y, MOST_SAMPLED).take(plain.axes)
+    return any(True for _ in name_constants(plain, x, y, dtype))
 
 
 class SampledBlock:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.dtypes import find_type, is_half
+from normcli.dtypes import find_type, get_eps, is_half
 from normcli.identifying.models.divisor_fit import Model, list_usual
 from normcli.identifying.models.error_bounds import choose_careless
 from normcli.identifying.models.standards import MOMENTS, is_centred, standardize
@@ -173,9 +173,13 @@ def _pursue(plain: Hypothesis, target: Target) -> Iterator[_Estimated]:
     few, least = take_few(plain, target)
     if not _is_hopeful(few, least, most):
         return
-    every = {mode: list_possible(few, least, mode) for mode in (EpsMode.INSIDE, EpsMode.OUTSIDE)}
-    for mode, usual in every.items():
+    more = take_few(plain, target, _MORE) if target.y.size >= _MANY else None
+    for mode in (EpsMode.INSIDE, EpsMode.OUTSIDE):
         moved = plain._replace(model=plain.model._replace(eps_mode=mode))
+        hidden = _list_hidden(moved, target.dtype)
+        usual = [eps for eps in list_usual(target.dtype) if eps not in hidden[1:]]
+        for sample in (few, least), more:
+            usual = usual if sample is None else list_possible(*sample, mode, usual)
         fits = dict(zip(usual, regress_each(moved, usual, target), strict=True))
         rough = {
             eps: target.read_step(fit.lines) for eps, fit in fits.items() if np.all(fit.rest <= fit.allowed)
@@ -187,11 +191,26 @@ def _pursue(plain: Hypothesis, target: Target) -> Iterator[_Estimated]:
         }
         if fitted := careful or rough:
             precision = choose_careless(target.dtype).precision if careful else target.dtype.name
-            largest = max(list_usual(target.dtype))
-            high, first = math.inf if largest in fitted else max(fitted), next(iter(fitted))
+            largest, first = max(list_usual(target.dtype)), next(iter(fitted))
+            shown = {*fitted, *(hidden if fitted.keys() & {*hidden} else ())}
             bits = weigh_fit(plain.sample, target, fits[first])
-            model = moved.model._replace(low=min(fitted), high=high, bits=bits)
+            high = math.inf if largest in shown else max(shown)
+            model = moved.model._replace(low=min(shown), high=high, bits=bits)
             yield plain._replace(model=model, affine=fitted[first]), precision
+
+
+def _list_hidden(moved: Hypothesis, dtype: np.dtype[Any]) -> list[float]:
+    """Return the usual eps that are too small to show in y of a dtype: with each, y fits as with any other.
+
+    `moved` is the hypothesis without gamma, beta and eps, with the place of eps.
+    """
+    least = float(moved.sample.standard.size.min(initial=math.inf))
+    unit = least if moved.model.eps_mode is EpsMode.OUTSIDE else 2.0 * least**2
+    return [eps for eps in list_usual(dtype) if eps <= get_eps(dtype) * _HIDDEN * unit]
+
+
+_HIDDEN = 2.0**-4
+"""The largest change of divisors by an eps that does not show, in machine epsilons of y."""
 
 
 def _is_hopeful(plain: Hypothesis, target: Target, most: float) -> bool:
@@ -222,29 +241,30 @@ def _choose_parameter_axes(grid: Grid, most: float) -> Iterator[tuple[int, ...]]
     yield from (axes for axes in chosen if math.prod(grid.shape[axis] for axis in axes) < most)
 
 
-def list_possible(plain: Hypothesis, target: Target, mode: EpsMode) -> list[float]:
-    """Return the usual eps with which gamma and beta can be fitted to y within `target.margin` rounding bounds.
+def list_possible(plain: Hypothesis, target: Target, mode: EpsMode, usual: Sequence[float]) -> list[float]:
+    """Return those of some eps with which gamma and beta can be fitted to y within `target.margin` bounds.
 
-    `mode` says whether eps is added inside or outside the root. Empty if no usual eps fits.
+    `mode` says whether eps is added inside or outside the root.
     """
-    usual = list_usual(target.dtype)
+    if not usual:
+        return []
     moved = plain._replace(model=plain.model._replace(eps_mode=mode))
     fit = regress(moved, usual, target)
     refuted = np.reshape(~(fit.rest <= target.margin * fit.allowed), (len(usual), -1))
     return [eps for eps, wrong in zip(usual, refuted, strict=True) if not wrong.any()]
 
 
-def take_few(plain: Hypothesis, target: Target) -> tuple[Hypothesis, Target]:
-    """Return a hypothesis and a target for at most about 512 values, with the statistics of their whole groups.
+def take_few(plain: Hypothesis, target: Target, most: int = 1 << 9) -> tuple[Hypothesis, Target]:
+    """Return a hypothesis and a target for at most about `most` values, with the statistics of whole groups.
 
-    The values are of some lines: a line is all values that share one gamma and beta. Lines longer than 512
+    The values are of some lines: a line is all values that share one gamma and beta. Lines longer than `most`
     values are sampled, and the target has a margin of 4 for the different fit. A hypothesis that fails for the
     few values fails for all.
     """
     standard = plain.sample.standard
     places = _lay_places(plain.sample.grid, target.axes)
-    length = min(_FEW, places.shape[1])
-    lines, values = spread_indices(len(places), _FEW // length), spread_indices(places.shape[1], length)
+    length = min(most, places.shape[1])
+    lines, values = spread_indices(len(places), most // length), spread_indices(places.shape[1], length)
     chosen = places[np.ix_(lines, values)]
     alone = standard.pick(chosen.reshape(-1))
     sample = Sample(Grid(chosen.shape, Layout(2, None), ()), np.arange(chosen.size), alone, alone.values)
@@ -253,8 +273,8 @@ def take_few(plain: Hypothesis, target: Target) -> tuple[Hypothesis, Target]:
     return plain._replace(sample=sample), target._replace(x=x, y=y, axes=(0,), margin=margin)
 
 
-_FEW = 1 << 9
-"""About how many values a hypothesis is tried on first."""
+_MORE, _MANY = 1 << 13, 1 << 15
+"""About how many values a hypothesis is tried on before all of at least 32,768."""
 
 
 _MARGIN = 4.0

@@ -26,7 +26,7 @@ from normcli.norms.table import OF_MATRICES
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -45,6 +45,10 @@ _LEAST_RANK = 3
 
 _PATIENCE = 2
 """The number of levels after the first certain match at which a match with a usual eps is still looked for."""
+
+_MOSTLY, _NEARER = 0.5, 2.0**-6
+"""A fitted gamma is preferred to norms that make few values exact if it makes more than half so, and its
+largest error is at most this part of theirs."""
 
 _MOST_DOUBTFUL = 256
 """The most doubtful hypotheses that are examined: thousands may fit, as with constant groups."""
@@ -183,6 +187,17 @@ class Search:
             if found:
                 return found
         return []
+
+    def find_exact(self, fitting: Sequence[Match]) -> list[Match]:
+        """Return the matches with one gamma and beta that make most values exact, if `fitting` make few so.
+
+        Far off centre, bounds of rounding hide a factor. Empty without such matches, or if nothing fits.
+        """
+        if not fitting or any(match.equal >= BY_LUCK for match in fitting):
+            return []
+        most = _NEARER * min(match.max_abs for match in fitting)
+        fitted = (one for one in self.estimate_matches(2.0) if one.equal > _MOSTLY and one.max_abs <= most)
+        return rank_matches(one for one in fitted if one.is_certain)
 
     def _describe_estimated(self, hypothesis: Hypothesis, precision: str) -> Iterator[Match]:
         level = next(level for level in reversed(self.samples.levels) if level.precision == precision)

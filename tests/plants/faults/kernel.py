@@ -56,6 +56,7 @@ class Layer:
 LN = Layer("ln", (8, 16, 100))
 LN_ROWS = Layer("ln", (24, 72))
 LN_SQUARE = Layer("ln", (12, 12, 40))
+LN_ALIKE = Layer("ln", (24, 24))
 LN_BARE = Layer("ln", (6, 10, 64), names=())
 LN_SIGNED = Layer("ln", (8, 16, 100), gamma=0.0)
 LN_FEW = Layer("ln", (30, 12))

@@ -42,7 +42,12 @@ def _swap(case: Case) -> Iterator[Variant]:
 
 
 def _shift_gamma(case: Case) -> Variant | None:
-    """Return the variant with one number, the median that y shows, added to each gamma; None if it is 0."""
+    """Return the variant with one number, the median that y shows, added to each gamma; None if it is 0.
+
+    None too if all gammas are equal: then it is a factor.
+    """
+    if np.ptp(case.gamma) == 0.0:
+        return None
     shown = recover_parameters(case)[0] - case.gamma
     term = float(np.median(shown[np.isfinite(shown)])) if np.isfinite(shown).any() else 0.0
     return Variant(gamma=case.gamma + term, values={"term": f"{term:.3g}"}, numbers=1) if term else None
@@ -120,6 +125,18 @@ def _take_other_sample(case: Case) -> Iterator[Variant]:
             both = Variant(gamma=gamma, beta=beta, values={"what": "gamma and beta are taken"})
             alone = Variant(gamma=gamma, values={"what": "gamma is taken"})
             yield from label((both, alone), 1, which=which)
+
+
+def _turn(case: Case) -> Iterator[Variant]:
+    """Yield variants with gamma, beta or both along another axis of their length; nothing if they have two."""
+    shape = np.broadcast_shapes(case.gamma.shape, case.beta.shape)
+    wide = [axis for axis, n in enumerate(shape) if n > 1]
+    for axis in wide if len(wide) == 1 else ():
+        for other, n in enumerate(case.x.shape):
+            if other != axis and n == shape[axis]:
+                gamma, beta = (np.broadcast_to(p, shape).swapaxes(axis, other) for p in (case.gamma, case.beta))
+                moved, asked = _replace(case, gamma, beta), case.name_axis(axis)
+                yield from label(moved, used=case.name_axis(other), asked=asked)
 
 
 def recover_parameters(case: Case) -> tuple[Floats, Floats]:
@@ -209,6 +226,7 @@ PARAMETERS: Sequence[Row] = (
     Row("affine-beta-first", lambda c: Variant(beta=c.gamma * c.beta), "gamma beta"),
     Row("affine-beta-negated", lambda c: Variant(beta=-c.beta), "beta"),
     Row("affine-beta-doubled", lambda c: Variant(beta=2.0 * c.beta), "beta"),
+    Row("affine-other-axis", _turn),
     Row("affine-gamma-reversed", _reverse, "gamma"),
     Row("affine-gamma-rolled", lambda c: [one for one in _roll(c) if one.gamma is not None]),
     Row("affine-beta-rolled", lambda c: [one for one in _roll(c) if one.gamma is None]),

@@ -206,7 +206,8 @@ def _are_scattered(case: Case, every: Sequence[NarrowSums]) -> bool:
     largest, (_, *least) = _LESS * np.fmax.reduce(simulated[:, 0]), np.fmin.reduce(simulated) / _LESS
     mean, divisor = case.used
     square = divisor**2 - case.eps
-    shown = mean, mean * case.count, divisor, 1.0 / divisor, square, square * case.freedom
+    of_means = (mean, mean * case.count) if case.centres else ()  # 0 is of half precision anyway
+    shown = *of_means, divisor, 1.0 / divisor, square, square * case.freedom
     is_usual = _LEAST_OFF <= most <= largest and np.all(np.greater_equal(parts, least))
     is_alike = is_usual and not is_shared(divisor / case.divisor)
     return bool(is_alike) and max(weigh_half(numbers, case.dtype) for numbers in shown) >= CERTAIN
