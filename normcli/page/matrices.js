@@ -33,6 +33,9 @@ function choosePlaces(result) {
   return isAlike((cell) => matrix(cell) * columns + (cell % columns)) ? "column" : "cell";
 }
 
+/** The heads of the columns: their names, or numbers. */
+const columnHeads = data.columns ?? Array.from({ length: columns }, (_, column) => String((data.start[rank - 1] ?? 0) + column));
+
 const badges = [];
 
 /** An empty badge, for the group of a cell wherever groups are told so. */
@@ -66,7 +69,7 @@ function buildMatrix(side, name, first) {
   const hasRows = rank > 1 && (side === "x" || isStacked);
   const corner = hasRows ? [header("col", make("span", { class: "corner" }, data.names.slice(-2).join("\\")))] : [];
   const heads = Array.from({ length: columns }, (_, column) =>
-    header("col", makeBadgeOf("column", first + column), data.columns ? data.columns[column] : data.start[rank - 1] + column),
+    header("col", makeBadgeOf("column", first + column), columnHeads[column]),
   );
   if (rank) table.append(make("thead", {}, make("tr", {}, ...corner, ...heads)));
   const body = make("tbody");
@@ -145,15 +148,16 @@ function cueScrolling() {
 
 const colour = (result, group) => (result.window ? "plain" : `c${result.numbers[group] % COLOURS}`);
 
-/** How much wider a badge makes the head of a column, in digits. */
-const BADGE_WIDTH = 3;
+/** How much wider a badge makes the head of a column, in digits, beside those that it has. */
+const BADGE_WIDTH = 2;
 
 function paintBadges() {
   const result = current();
   const kind = choosePlaces(result);
-  const headWidth = Math.max(0, ...(data.columns ?? []).map(measureText)) + (kind === "column" ? BADGE_WIDTH : 0);
+  const badgeWidth = String(Math.max(...result.numbers)).length;
+  const headWidth = Math.max(0, ...columnHeads.map(measureText)) + (kind === "column" ? BADGE_WIDTH + badgeWidth : 0);
   find("tensor").style.setProperty("--head", headWidth);
-  find("tensor").style.setProperty("--badge", String(Math.max(...result.numbers)).length);
+  find("tensor").style.setProperty("--badge", badgeWidth);
   for (const badge of badges) {
     badge.box.hidden = badge.kind !== kind;
     if (badge.box.hidden) continue;

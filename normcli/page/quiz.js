@@ -36,7 +36,7 @@ const isFit = (result, cell) =>
 function* listQuestions(result) {
   const order = x.map((_, n) => (n + turn * (columns + 1)) % x.length);
   const cell = order.find((other) => isFit(result, other));
-  const picture = askPicture();
+  const picture = askPicture(result);
   if (cell === undefined) {
     if (picture) yield picture;
     return;
@@ -44,7 +44,8 @@ function* listQuestions(result) {
   const [name, value] = [nameCell(cell), format(x[cell], data.cellDigits)];
   const members = result.members[result.owner[cell]];
   const others = order.filter((other) => !members.includes(other)).reverse();
-  const mate = members.at(members.at(-1) === cell ? 0 : -1);
+  const rest = members.filter((other) => other !== cell);
+  const mate = rest[(turn + Math.trunc(rest.length / 2)) % rest.length];
   const [statistic] = Object.keys(result.statistics);
   const known = format(numbers.groups[result.owner[cell]].scope.values[statistic], data.cellDigits);
   if (others.length && !result.window) {
@@ -54,8 +55,10 @@ function* listQuestions(result) {
       answer: say("{0} and {1} are in group {2}, of {3}.", name, nameCell(mate), result.groups[result.owner[cell]], sayValues(result.counts[result.owner[cell]])),
     };
   }
-  const double = say("x at {0} doubles, from {1} to {2}.", name, value, format(2 * x[cell], data.cellDigits));
-  if (canEdit) yield askChange(result, cell, double, [[cell, 2 * x[cell]]]);
+  const factor = turn % 2 ? 0.5 : 2;
+  const scaled = format(factor * x[cell], data.cellDigits);
+  const scaling = turn % 2 ? say("x at {0} halves, from {1} to {2}.", name, value, scaled) : say("x at {0} doubles, from {1} to {2}.", name, value, scaled);
+  if (canEdit) yield askChange(result, cell, scaling, [[cell, factor * x[cell]]]);
   if (picture) yield picture;
   // Of the cells in no group with this one, one of another sample and otherwise of the same place: does the batch matter?
   const far = order.find((other) => place(other).every((at, axis) => (axis ? at === place(cell)[axis] : at !== place(cell)[axis]))) ?? others[0];
@@ -65,10 +68,15 @@ function* listQuestions(result) {
     yield askChange(result, cell, text, [[far, x[far] + more]]);
   }
   if (canEdit && !result.window) {
-    const text = say("{0} is added to every x of group {1}.", 10, result.groups[result.owner[cell]]);
-    yield askChange(result, cell, text, members.map((other) => [other, x[other] + 10]));
+    const group = result.groups[result.owner[cell]];
+    const [added, moved] = [[10, members], [10, rest], [-10, rest]][turn % 3];
+    const text =
+      moved === members
+        ? say("{0} is added to every x of group {1}.", added, group)
+        : say("{0} is added to every x of group {1} but that at {2}.", format(added), group, name);
+    yield askChange(result, cell, text, moved.map((other) => [other, x[other] + added]));
   }
-  if (canEdit) yield askChange(result, mate, double, [[cell, 2 * x[cell]]]);
+  if (canEdit) yield askChange(result, mate, scaling, [[cell, factor * x[cell]]]);
   yield askCount(result, statistic);
 }
 
@@ -81,11 +89,20 @@ function askCount(result, statistic) {
   };
 }
 
-/** Which norm has these groups: of those that part the tensor otherwise, each in turn. */
-function askPicture() {
+/** The groups of cells, numbered as they come: equal where the same cells are together. */
+function orderGroups(owner) {
+  const seen = new Map();
+  return owner.map((group) => seen.get(group) ?? seen.set(group, seen.size).get(group)).join();
+}
+
+/** Which norm has these groups: of those that part the tensor otherwise, each in turn; what the page shows comes last. */
+function askPicture(result) {
   const blocks = find("blocks").firstElementChild;
   if (data.known.length < 2 || blocks === null) return null;
-  const chosen = data.known[turn % data.known.length];
+  const shown = orderGroups(result.owner);
+  const isShown = (norm) => orderGroups(readOwners(norm.owner)) === shown;
+  const inTurn = [...data.known.filter((norm) => !isShown(norm)), ...data.known.filter(isShown)];
+  const chosen = inTurn[turn % inTurn.length];
   const owner = readOwners(chosen.owner);
   const picture = make("figure", { class: "blocks" }, blocks.cloneNode(true));
   paintBlocks(picture, (cell) => `c${owner[cell] % COLOURS}`);

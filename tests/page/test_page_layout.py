@@ -36,12 +36,14 @@ def find_columns(reader, side):
     [
         pytest.param(uneven(), {}, WIDE, id="signs"),
         pytest.param(normal(4, 2, 4, 3), {"axes": (1,)}, WIDE, id="badges-of-cells"),
+        pytest.param(np.arange(24).reshape(2, 3, 4) % 10, {"layout": "BND"}, WIDE, id="badges-above-digits"),
+        pytest.param(np.arange(72).reshape(2, 3, 12) % 10, {"layout": "BND"}, WIDE, id="wider-badges"),
         pytest.param(normal(2, 2, 3, 12), {}, WIDE, id="stacked"),
         pytest.param(uneven(), {}, NARROW, id="phone"),
     ],
 )
 def test_columns_stand_in_line_from_matrix_to_matrix_and_below_their_heads(values, options, viewport, read):
-    reader = read(make(values, "ln" if options else "bn", **options), viewport)
+    reader = read(make(values, "ln" if "axes" in options else "bn", **options), viewport)
     for side in "xzy":
         columns = find_columns(reader, side)
         assert np.ptp(columns, axis=0).max() < 0.5

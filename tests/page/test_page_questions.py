@@ -51,12 +51,12 @@ def test_the_first_step_shows_the_input_once(viewport, read):
 def test_five_questions_are_answered_by_the_numbers(read):
     reader = read(make(first()))
     assert ask(reader) == {
-        "n=0 c=0 h=0 w=0 has mean 4.6563. Which value shares it?": "Yes. n=0 c=0 h=0 w=0 and n=1 c=0 h=3 w=3 "
+        "n=0 c=0 h=0 w=0 has mean 4.6563. Which value shares it?": "Yes. n=0 c=0 h=0 w=0 and n=1 c=0 h=0 w=0 "
         "are in group c=0, of 32 values.",
         "x at n=0 c=0 h=0 w=0 doubles, from 6 to 12. What becomes of y at n=0 c=0 h=0 w=0?": "Yes. y at "
         "n=0 c=0 h=0 w=0 goes from 0.54404 to 2.5799.",
-        "Which norm has these groups?": "Yes. batch normalization: reduces N×H×W = 2×4×4 · keeps C = 3 · "
-        "nchw → 1c11 · 3 groups × 32",
+        "Which norm has these groups?": "Yes. layer normalization: reduces W = 4 · keeps N×C×H = 2×3×4 · "
+        "nchw → nch1 · 24 groups × 4",
         "x at n=1 c=0 h=0 w=0 becomes 18 larger. What becomes of y at n=0 c=0 h=0 w=0?": "Yes. y at "
         "n=0 c=0 h=0 w=0 goes from 0.54404 to 0.18718.",
         "10 is added to every x of group c=0. What becomes of y at n=0 c=0 h=0 w=0?": "Yes. y at "
@@ -83,8 +83,24 @@ def test_a_wrong_answer_is_told_to_be_wrong_and_others_can_be_asked_for(read):
     question.locator("button").nth(2).click()
     assert question.locator(".told").inner_text().startswith("No. y at")
     reader.page.locator("#others").click()
-    assert "n=0 c=0 h=1 w=1 doubles" in reader.page.locator(".question").nth(1).inner_text()
-    assert "layer normalization" in ask(reader)["Which norm has these groups?"]
+    assert "n=0 c=0 h=1 w=1 halves" in reader.page.locator(".question").nth(1).inner_text()
+    assert "instance normalization" in ask(reader)["Which norm has these groups?"]
+
+
+def test_the_answers_differ_from_round_to_round(read):
+    """That x doubles always had the answer that y rises, that 10 is added that it stays."""
+    reader = read(make(first(), "bn"))
+    told = []
+    for _ in range(3):
+        told.append(ask(reader))
+        reader.page.locator("#others").click()
+    ways = [
+        [answer.count("stays") for question, answer in asked.items() if "every x" in question] for asked in told
+    ]
+    assert ways == [[1], [0], [0]]
+    pictures = [asked["Which norm has these groups?"].split(":")[0] for asked in told]
+    assert pictures[0] != "Yes. batch normalization"
+    assert len({*pictures}) == 3
 
 
 @pytest.mark.parametrize(
