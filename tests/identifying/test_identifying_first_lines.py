@@ -281,3 +281,10 @@ def test_a_row_that_rounds_to_x_is_no_copy():
     y = (wide / np.sqrt((wide[:, :3968] ** 2).sum(-1, keepdims=True) / 4096)).astype(x.dtype)
     told = normcli.check(y, x, "rms").diagnosis
     assert not any("y is x" in line for line in (told.cause, *told.evidence)), told
+
+
+def test_a_small_term_far_off_centre_is_said_as_such():
+    x = draw((4, 32, 32), 300.0).astype("f4")
+    y = (standardize(x.astype("f8")) + 2e-3).astype("f4")
+    assert normcli.check(y, x, "ln").diagnosis.cause == "ln differs: 0.002 is added to every value"
+    assert normcli.identify(y, x).diagnosis.cause == "y is layer normalization over l, a fitted gamma and beta"
