@@ -149,10 +149,13 @@ class GradientScales(NamedTuple):
     def blame(self, level: int) -> tuple[Fault, str]:
         """Return words for the difference that `roundings[level]` may explain; and its source."""
         found = self.roundings[level]
-        sizes = {one.source: self.measure(one.bound) for one in reversed(self.roundings)}
-        is_both = found.source == "terms" and sizes["mean"] > 2.0 * sizes["terms"]
-        source = "both" if is_both else found.source
-        cause = find_fault(f"rounded-{source}")
+        place = next(i for i, one in enumerate(self.roundings) if one.source == "mean")
+        moved = self.roundings[place].bound - self.roundings[place - 1].bound
+        source = found.source
+        if source == "terms" and self.measure(moved) > self.measure(found.bound):
+            source = "both"
+        is_half_terms = source == "terms" and level > 0
+        cause = find_fault("rounded-half" if is_half_terms else f"rounded-{source}")
         return cause._replace(id="", words=cause.words.format(found.precision)), source
 
     def exceeds(self, error: Floats, level: int, factor: float = 1.0) -> NDArray[np.bool_]:

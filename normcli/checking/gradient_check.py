@@ -283,7 +283,8 @@ def _choose(
 
     The nearest fault has to be nearer than the exact gradient by the factor `scales.clearly`, and what then
     remains within rounding: else a str is returned, the fault's words. None if no fault is near enough, if
-    roundings of terms explain the difference, or if any rounding does and values have fewer than 3 sizes. Of
+    roundings of terms explain the difference and no fault gives the very bits, or if any rounding does and
+    values have fewer than 3 sizes. Of
     few values, rounding that explains the difference as well is an alternative.
 
     Parameters
@@ -299,8 +300,11 @@ def _choose(
     """
     off, level = scales.measure(actual - right), scales.find_level(actual - right)
     is_few = np.unique(np.abs(actual[actual != 0.0])).size < _FEWEST  # in groups of two, dx is ±a
-    if level == 0 or (level < len(scales.roundings) and is_few):
+    if level < len(scales.roundings) and is_few:
         return None
+    if level == 0:  # only what has the very bits is nearer than what rounds as it should
+        is_enough = scales.clearly == CLEARLY
+        candidates = [one for one in candidates if is_enough and np.array_equal(one[2], actual)]
     noise, size = scales.measure(scales.roundings[level - 1].bound), scales.measure(right) or off
     near = []
     for fault, details, wrong in candidates:

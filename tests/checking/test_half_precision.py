@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from normcli import backward, check, identify
+from normcli.checking.gradient_check import check_gradients
 from normcli.checking.half_precision import find_saved_dtype
 from normcli.dtypes import find_type
+from tests.conftest import pose
 from tests.identifying.faulty import draw, standardize
 
 X = draw((16, 32))
@@ -110,3 +112,32 @@ def test_a_value_that_both_half_precisions_hold_is_of_the_one_of_the_inputs():
     assert find_saved_dtype(y, [x], few=True) == np.dtype("f2")
     assert find_saved_dtype(y, [INPUTS["bfloat16"]], few=True).name == "bfloat16"
     assert find_saved_dtype(y, [x, INPUTS["bfloat16"]], few=True) is None
+
+
+def check_sums(name, cuts):
+    """Return what is found of dgamma and dbeta where sums of blocks of rows are added in half precision."""
+    half = find_type(name)
+    rng = np.random.default_rng(6)
+    x, dy = (rng.normal(mean, 1.0, (64, 96)).astype(half) for mean in (30.0, 0.0))
+    gamma = rng.normal(1.0, 0.3, 96).astype(half)
+    wide = x.astype("f4")
+    xhat = (wide - wide.mean(1, keepdims=True)) / np.sqrt(wide.var(1, keepdims=True) + np.float32(1e-5))
+    exact = backward(x, dy, "ln", gamma=gamma, beta=np.zeros(96))
+    actual = {}
+    for key, terms in (("dgamma", dy.astype("f4") * xhat), ("dbeta", dy.astype("f4"))):
+        actual[key] = sum(block.sum(0).astype(half) for block in np.split(terms, cuts))
+    return check_gradients(pose(exact.plan, x, exact.inputs, dy), actual).causes
+
+
+@pytest.mark.parametrize("name", INPUTS)
+def test_sums_of_blocks_in_half_precision_are_named_by_their_very_bits(name):
+    found = check_sums(name, range(16, 64, 16))
+    for key in ("dgamma", "dbeta"):
+        assert found[key].sentence == f"{key}: it is summed in {name}, in blocks of 16."
+
+
+@pytest.mark.parametrize("name", INPUTS)
+def test_the_mean_is_not_blamed_where_its_rounding_does_not_suffice(name):
+    for key, one in check_sums(name, (9, 20, 33, 50)).items():
+        assert one.sentence == f"{key}: rounding of its terms in {name} may explain the difference."
+        assert not any("mean" in clause for clause in one.evidence)
