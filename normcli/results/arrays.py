@@ -109,7 +109,9 @@ def take_columns(x: Any, name: str, wanted: Sequence[str] | None) -> Taken:
     if wanted is None or names is None or names == [*wanted]:
         return take(x, name)
     if any(names.count(one) != 1 for one in wanted):
-        match_names(names, wanted, name)  # raises
+        are_there = {*wanted} <= {*names}
+        held = names if are_there else [one for one in names if one in wanted]  # others may be there
+        match_names(held or names, wanted, name)  # raises
     chosen = [x.columns[names.index(one)] for one in wanted]
     taken = take(x[chosen], name)
 

@@ -219,6 +219,24 @@ def test_all_of_y_is_nan():
     assert (told.cause, told.remedy) == ("ln differs: y is NaN, and x is constant", "add eps to the variance")
 
 
+@pytest.mark.parametrize(
+    ("norm", "value", "why", "square"),
+    [
+        pytest.param("ln", 2.5, "x is constant", "variance", id="ln"),
+        pytest.param("rms", 0.0, "x is 0", "mean square", id="rms"),
+    ],
+)
+def test_nan_of_a_group_without_eps_is_no_right_result(norm, value, why, square):
+    x = spoil(value)
+    mean = x.mean(-1, keepdims=True) if norm == "ln" else 0.0
+    with np.errstate(invalid="ignore"):
+        y = (x - mean) / np.sqrt(np.square(x - mean).mean(-1, keepdims=True))
+    cause = f"y is NaN, and {why} for n=2"
+    told = tell(x, y, norm=norm, eps=0.0)
+    assert (told.cause, told.remedy) == (f"{norm} differs: {cause}", f"add eps to the {square}")
+    assert identify(y, x).diagnosis.cause == f"y is {norm}, but {cause}"
+
+
 @pytest.mark.parametrize(("norm", "shape"), [("ln", (40, 1)), ("bn", (1, 40))])
 def test_a_variance_of_one_value_with_ddof_1_is_named(norm, shape):
     told = tell(draw(shape), np.full(shape, np.nan), norm=norm)

@@ -253,7 +253,13 @@ class Case:
         """The norm's result before gamma and beta: (x − mean) / divisor."""
         if self.exact is not None:
             return np.asarray((self.exact - self.beta) / self.gamma)
-        return np.asarray((self.x - self.mean) / self.divisor)
+        return self._divide(self.x - self.mean, self.divisor)
+
+    def _divide(self, deviations: Floats, divisor: Floats) -> Floats:
+        """Return deviations / divisor; 0 / 0 is 0, as in the exact result, if the norm has no eps."""
+        values = np.asarray(deviations / divisor)
+        is_nothing = np.isnan(values) & (deviations == 0.0) & (divisor == 0.0)
+        return values if self.eps else np.where(is_nothing, 0.0, values)
 
     @cached_property
     def right(self) -> Prediction:
@@ -304,7 +310,7 @@ class Case:
             gamma, beta = gamma * self.factor, beta * self.factor
         mean = self.mean if variant.mean is None else variant.mean
         divisor = self.find_divisor(variant)
-        scaled = gamma * (self.standardized if variant.is_own else (self.x - mean) / divisor)
+        scaled = gamma * (self.standardized if variant.is_own else self._divide(self.x - mean, divisor))
         return gamma, beta, mean, divisor, scaled, scaled + beta if variant.result is None else variant.result
 
     def _allow(self, values: Floats, terms: Floats, shared: Floats, usual: Floats) -> Floats:

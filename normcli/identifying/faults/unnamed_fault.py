@@ -209,8 +209,10 @@ def find_source(case: Case, where: Selected) -> tuple[str, str] | None:
         return "x is constant", "give --mask or --lengths if these values are padding"
     if not (~np.isfinite(case.y) | (case.y == case.beta))[where].all():
         return None
-    if is_constant:
-        return "x is constant", "add eps to the variance"
+    if not case.shows_norm[where].any():
+        if case.centres:
+            return "x is constant", "add eps to the variance"
+        return "x is 0", "add eps to the mean square"
     are_whole = np.array_equal(groups, where.all(case.axes, keepdims=True))
     if are_whole and np.isnan(case.y[where]).all() and _may_cancel(case)[groups].all():
         return "E[x²] − E[x]² may be negative", "take squares of x − mean"
