@@ -17,6 +17,7 @@ from normcli.identifying.faults.joint_search import open_joints, recover
 from normcli.identifying.faults.variant import NEAR
 from normcli.identifying.models.known_maps import find_untrained_eps
 from normcli.identifying.search.affine_step import ESTIMATED
+from normcli.identifying.search.match import BY_LUCK, Match
 from normcli.identifying.search.match_names import lay_out
 from normcli.norms.divisors import Measurement
 from normcli.norms.plan import make_plan
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from normcli.identifying.faults.case import Case
     from normcli.identifying.faults.claim import Claim
     from normcli.identifying.question import Identification, Question
-    from normcli.identifying.search.match import Match
     from normcli.tensors.residual import Addends
 
 
@@ -52,7 +52,8 @@ def add_claims(
     list_cases : callable
         Returns cases: x and y with the exact result of each default norm.
     in_parts : bool
-        True to look also for faults in only a part of y, and for recovered statistics.
+        True to look also for faults in only a part of y, and for recovered statistics. If False, no claim is
+        made where a gamma and a beta of one number each, not given, are the likeliest.
     """
     x, y, *_, subject = found.question
     is_map = found.plain is not None and not found.plain.axes
@@ -72,6 +73,8 @@ def add_claims(
     if not claims and in_parts and found.sampled:
         claims = _find_places(found.question, list_cases())
     is_open = found.question.gamma is None and found.question.beta is None
+    if is_open and not in_parts and claims and claims[0].ids <= GAMMAS:
+        return found  # which a fitted gamma and beta say
     asked = OTHER_NORMS | GAMMAS if is_open else OTHER_NORMS
     is_near = any(float(np.mean(case.differs)) <= _NEARLY_RIGHT for case in list_cases())
     told = [claim for claim in claims if not (is_near and _OTHER_AXES in claim.ids)]
@@ -217,6 +220,29 @@ def _list_requests(
 
 _RANKS = range(3, 13)
 """The ranks whose last axis may be the channel, where no layout says so."""
+
+
+def keep_requests(matches: Iterable[Match], claim: Claim, case: Case) -> Iterable[Match]:
+    """Return the matches whose options are a claim in other words: another eps, ddof, gamma or beta.
+
+    Parameters
+    ----------
+    matches : iterable of Match
+        Norms that reproduce y.
+    claim : Claim
+        The likeliest fault of the requested norm.
+    case : Case
+        x and y with the exact result of that norm.
+    """
+    if claim.fault.id == "affine-offset":
+        return ()
+    if shows_count(case, claim):
+        return [one for one in matches if one.affine != ESTIMATED and one.equal == 1.0]
+    if claim.fault.id == "stats-count":  # which is likelier than an eps that was fitted
+        return [one for one in matches if one.is_usual or not one.eps]
+    if claim.fault.id in GAMMAS:
+        return [one for one in matches if one.affine == ESTIMATED or one.equal >= BY_LUCK]
+    return matches
 
 
 def shows_count(case: Case, claim: Claim) -> bool:

@@ -20,12 +20,12 @@ from normcli.identifying.confirmation import Confirmation
 from normcli.identifying.default_norm_faults import (
     add_claims,
     claims_of_matches,
+    keep_requests,
     list_subjects,
     may_be_fault,
-    shows_count,
 )
 from normcli.identifying.faults.case_sampling import choose_case_eps, goes_with_x
-from normcli.identifying.faults.claim import GAMMAS, REQUESTS, SCALERS
+from normcli.identifying.faults.claim import REQUESTS, SCALERS
 from normcli.identifying.faults.fault_search import (
     BOTH,
     claims_of_order,
@@ -60,7 +60,7 @@ from normcli.identifying.reproduction import hold_against_all, list_candidates, 
 from normcli.identifying.sampling import MOST_SAMPLED
 from normcli.identifying.search.affine_step import ESTIMATED, choose_usual, enumerate_affine_steps
 from normcli.identifying.search.groups import find_orders, put_in_order
-from normcli.identifying.search.match import BY_LUCK, Scope, rank_matches
+from normcli.identifying.search.match import Scope, rank_matches
 from normcli.identifying.search.norm_search import Search, drop_shorter
 from normcli.identifying.search.samples import Samples
 from normcli.norms.layout import make_layout
@@ -184,13 +184,7 @@ def _check_subject(question: Question) -> Identification | None:
     if claims and all(fault.id in REQUESTS for fault in claims[0].faults):
         found = _tell_algorithm(_identify(question, None, tuple))
         is_grouped = subject.plan.grid.split is not None  # of each channel, or of all, it has another name
-        matches = found.matches
-        if claims[0].fault.id == "stats-count":  # which is likelier than an eps that was fitted
-            matches = tuple(one for one in matches if one.is_usual or not one.eps)
-        if claims[0].fault.id in GAMMAS:
-            matches = tuple(one for one in matches if one.affine == ESTIMATED or one.equal >= BY_LUCK)
-        if shows_count(cases[0], claims[0]):
-            matches = tuple(one for one in matches if one.affine != ESTIMATED and one.equal == 1.0)
+        matches = keep_requests(found.matches, claims[0], cases[0])
         if any(is_grouped or match.norm == subject.plan.norm.name for match in matches):
             return found._replace(claims=claims)
     if claims or is_constant:

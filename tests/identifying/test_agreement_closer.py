@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from normcli import check, normalize
+from normcli.dtypes import find_type
 from normcli.identifying.words.agreement import diagnose_closer_convention
 from normcli.results.arguments import read_arguments
 
@@ -83,3 +84,12 @@ def test_where_rounding_explains_the_difference_nothing_is_said(shape, offset, d
 def test_norms_without_such_an_eps_are_passed_over(norm):
     x = make()
     assert remark(normalize(x, norm).normalized, x, norm) is None
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_factor_with_which_values_are_exact_is_said(dtype):
+    x = make().astype(find_type(dtype))
+    y = (normalize(x, "ln", dtype="float64").normalized * 1.009).astype(x.dtype)
+    assert remark(y, x).startswith(
+        "ln passes the tolerance, but 1.009 times the result gives more values exactly"
+    )

@@ -297,3 +297,10 @@ def test_where_most_channels_are_wrong_the_divisor_is_likelier_than_the_given_ga
     y = (standardize(x.astype("f8"), (0, 2, 3)) * gamma[:, None, None] / factors).astype("f4")
     told = normcli.check(y, x, "bn", gamma=gamma).diagnosis
     assert told.cause.startswith(f"bn differs: {cause}")
+
+
+def test_a_small_term_far_off_centre_is_said_as_such():
+    x = draw((4, 32, 32), 300.0).astype("f4")
+    y = (standardize(x.astype("f8")) + 2e-3).astype("f4")
+    assert normcli.check(y, x, "ln").diagnosis.cause == "ln differs: 0.002 is added to every value"
+    assert normcli.identify(y, x).diagnosis.cause == "y is layer normalization over l, a fitted gamma and beta"

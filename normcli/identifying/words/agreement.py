@@ -196,13 +196,13 @@ def diagnose_closer_convention(
     sample = samples.take(grid.canonical, choose_groups(grid.canonical, most), divisor)
     if sample is None:
         return None
+    eps = plan.spec.eps or 0.0
+    right = Hypothesis(sample, step, Model(divisor, plan.spec.eps_mode, plan.spec.ddof)).predict(eps)
+    own = measure_equality(sample.actual, right, dtype)
     matches = _find_others(plan, samples, sample, step)
     if not matches:
-        return None
+        return _diagnose_factor(plan, sample.actual, right, dtype) if own < BY_LUCK else None
     best = _choose(matches, plan)
-    eps = plan.spec.eps or 0.0
-    asked = Hypothesis(sample, step, Model(divisor, plan.spec.eps_mode, plan.spec.ddof))
-    own = measure_equality(sample.actual, asked.predict(eps), dtype)
     gives_all = best.equal == 1.0 and (1.0 - own) * best.compared >= CERTAIN
     if not gives_all and best.equal < max(own / _LESS_EXACT, own + _MORE_EXACT):
         return None
@@ -214,6 +214,29 @@ def diagnose_closer_convention(
         Kind.NORM,
         f"{plan.norm.name} passes the tolerance, but {_describe(best, plan)} gives {exactly} exactly",
         (shares, *([f"so do {users}"] if users else [])),
+    )
+
+
+def _diagnose_factor(plan: Plan, actual: Floats, right: Floats, dtype: np.dtype[Any]) -> Diagnosis | None:
+    """Return the diagnosis of a factor with which nearly all values are the exact ones; None without one.
+
+    Parameters
+    ----------
+    plan : Plan
+    actual, right : ndarray
+        The values of a tensor within the tolerance of the result, and the exact ones, few of which it has.
+    dtype : numpy.dtype
+        The dtype to which the tensor was rounded.
+    """
+    fitted = float(np.vdot(right, actual) / max(float(np.vdot(right, right)), np.finfo(np.float64).tiny))
+    factor = float(f"{fitted:.4g}")
+    share = measure_equality(actual, factor * right, dtype)
+    if factor == 1.0 or not share >= _NEARLY_ALL:
+        return None
+    return Diagnosis(
+        Kind.NORM,
+        f"{plan.norm.name} passes the tolerance, but {factor:g} times the result gives more values exactly",
+        (f"{format_share(share)} of the values are exact with that, few as asked for",),
     )
 
 
