@@ -27,11 +27,13 @@ from normcli.identifying.default_norm_faults import (
 from normcli.identifying.faults.case_sampling import choose_case_eps, goes_with_x
 from normcli.identifying.faults.claim import REQUESTS, SCALERS
 from normcli.identifying.faults.fault_search import (
+    BOTH,
     claims_of_order,
     claims_of_places,
     find_nearest,
     list_near_plans,
     open_cases,
+    recover_one,
     shows_nothing,
 )
 from normcli.identifying.faults.joint_search import open_joints, recover
@@ -123,6 +125,11 @@ def _identify_any(question: Question, norm: str | None) -> Identification:
         return [*map(choose_case_eps, likely)]
 
     found = add_claims(_tell_algorithm(_identify(question, norm, list_cases), list_cases), list_cases)
+    is_of_lines = found.kind is Kind.AFFINE and found.plain is not None and bool(found.plain.axes)
+    if is_of_lines and question.subject is not None and x.size <= MOST_SAMPLED:
+        claims = recover_one([*open_cases((question.subject,), y, dtype)])
+        if claims and claims[0].fault.id != BOTH:  # as every line has another mean and divisor
+            return found._replace(plain=None, claims=claims)
     is_open = found.kind is Kind.NONE and not (found.reason or found.unchanged or found.reproductions)
     if not is_open or x.shape != y.shape:
         return found

@@ -283,6 +283,22 @@ def test_a_row_that_rounds_to_x_is_no_copy():
     assert not any("y is x" in line for line in (told.cause, *told.evidence)), told
 
 
+@pytest.mark.parametrize(
+    ("others", "cause"),
+    [
+        pytest.param([0.9], "gamma[0] is", id="few"),
+        pytest.param([0.9, 1.1, 1.2], "the mean is right, the divisor is another", id="most"),
+        pytest.param([0.9, 1.1, 1.2, 0.8], "the mean is right, the divisor is another", id="all"),
+    ],
+)
+def test_where_most_channels_are_wrong_the_divisor_is_likelier_than_the_given_gamma(others, cause):
+    x, gamma = draw((8, 4, 5, 5), 2.0).astype("f4"), draw(4, 1.0, 0.3, 6).astype("f4")
+    factors = np.array([*others, 1.0, 1.0, 1.0])[:4, None, None]
+    y = (standardize(x.astype("f8"), (0, 2, 3)) * gamma[:, None, None] / factors).astype("f4")
+    told = normcli.check(y, x, "bn", gamma=gamma).diagnosis
+    assert told.cause.startswith(f"bn differs: {cause}")
+
+
 def test_a_small_term_far_off_centre_is_said_as_such():
     x = draw((4, 32, 32), 300.0).astype("f4")
     y = (standardize(x.astype("f8")) + 2e-3).astype("f4")

@@ -255,7 +255,8 @@ def rank_claims(claims: Iterable[Claim], *, is_asked: bool = False) -> tuple[Cla
     infinity are shown anyway. Empty if no claim has enough evidence.
     1 is added to the rank (less likely) if the claim fits much worse than the best of the lowest rank, has 20
     `bits_shown` less, or is a mere factor or term while another claim of that rank fits about as well. Claims
-    of equal rank are in the order of `FAULTS`, those of a large eps that was fitted to y last.
+    of equal rank are in the order of `FAULTS`, those of recovered numbers as they were found, and those of a
+    large eps that was fitted to y last.
     """
     every = [*claims]
     seen = [row.id for row in NOT_FINITE if is_asked]
@@ -275,6 +276,7 @@ def rank_claims(claims: Iterable[Claim], *, is_asked: bool = False) -> tuple[Cla
     )
     ranked = [one._replace(rank=one.rank + bool(less)) for one, less in zip(certain, less_likely, strict=True)]
     order = {row.id: number for number, row in enumerate(FAULTS)}
+    order |= dict.fromkeys((row.id for row in UNKNOWN.values()), order[UNKNOWN["gamma"].id])
     ranked.sort(key=lambda claim: (claim.rank, claim.is_of_large_eps, order[claim.fault.id]))
     return keep_first([claim for claim in ranked if not claim.is_of_any_errors])
 
