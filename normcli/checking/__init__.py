@@ -7,6 +7,7 @@
 * `fault`: the record of a fault: id, words, remedy, example; those of `faults.toml`
 * `gradient_check`: gradients compared with the exact ones
 * `gradient_faults`: the table of faults of dx, dgamma, dbeta and dgate
+* `wrong_gradient`: a wrong gradient with its terms, and those of the norm with other options or gates
 * `gradient_forms`: faults of gradients with several forms: other axes, groups, eps, activations
 * `gradient_counts`: faults in the values that are summed, and in their count: padding, parts, shards, ddof
 * `gradient_terms`: the terms of the gradients of norms that divide by moments or lengths

@@ -17,8 +17,8 @@ from normcli.numerics.statistics.divisor import find_freedom
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from normcli.checking.gradient_forms import Detailed, WrongGradient
     from normcli.checking.gradient_terms import GradientTerms
+    from normcli.checking.wrong_gradient import Detailed, WrongGradient
     from normcli.dtypes import Floats
 
 _SHARDS = (2, 3, 4, 8)

@@ -22,9 +22,6 @@ from normcli.checking.gradient_counts import (
     sum_part,
 )
 from normcli.checking.gradient_forms import (
-    GRADIENTS,
-    LAYER_PARTS,
-    WrongGradient,
     average_without_gamma,
     centre,
     change_activation,
@@ -46,6 +43,7 @@ from normcli.checking.gradient_forms import (
     widen_sums,
 )
 from normcli.checking.gradient_terms import GradientTerms, add_up
+from normcli.checking.wrong_gradient import GRADIENTS, LAYER_PARTS, WrongGradient
 from normcli.dtypes import find_type, is_float
 
 if TYPE_CHECKING:

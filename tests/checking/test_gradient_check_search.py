@@ -86,7 +86,7 @@ def test_in_large_tensors_other_norms_are_not_tried(monkeypatch):
     x, dy = np.random.default_rng(0).normal(size=(2, 6, 20))
     exact, wrong = backward(x, dy, "ln"), backward(x, dy, "ln", ddof=1).dx
     assert find_cause(exact, "dx", wrong).fault.words == "its variance is divided by n − 1, not n"
-    monkeypatch.setattr("normcli.checking.gradient_forms.MOST_VARIED", x.size - 1)
+    monkeypatch.setattr("normcli.checking.wrong_gradient.MOST_VARIED", x.size - 1)
     assert "dx-ddof" not in name_all(find_cause(exact, "dx", wrong))
 
 

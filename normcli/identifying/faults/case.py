@@ -12,7 +12,16 @@ import numpy as np
 from normcli.checking.gradient_terms import add_eps
 from normcli.checking.ulp import measure_unit
 from normcli.dtypes import get_eps, is_half
-from normcli.identifying.faults.variant import MOST, NOTHING, Found, Prediction, Used, Variant, fit_used
+from normcli.identifying.faults.variant import (
+    NOTHING,
+    Found,
+    Prediction,
+    Used,
+    Variant,
+    allow_rounding,
+    divide_deviations,
+    fit_used,
+)
 from normcli.norms.rules import Centre, EpsMode
 from normcli.numerics.statistics.divisor import find_freedom
 
@@ -24,13 +33,8 @@ if TYPE_CHECKING:
     from normcli.tensors.residual import Addends
 
 
-_ROUNDINGS, _OF_A_GATE = 8.0, 3.0
-"""Bounds of a value's error: in machine epsilons of the arithmetic, times the size of the value's terms; and
-behind a gate, the factor on the whole bound of half precision."""
-
-_LOST = 4.0
-"""The factor on the error of a group's mean in machine epsilons, which is the larger of 4 · (2 + log2 n), for n
-values added in pairs, and √n, for values added one after the other."""
+_OF_A_GATE = 3.0
+"""The factor on the bound of a value's error behind a gate, in half precision."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,13 +257,7 @@ class Case:
         """The norm's result before gamma and beta: (x − mean) / divisor."""
         if self.exact is not None:
             return np.asarray((self.exact - self.beta) / self.gamma)
-        return self._divide(self.x - self.mean, self.divisor)
-
-    def _divide(self, deviations: Floats, divisor: Floats) -> Floats:
-        """Return deviations / divisor; 0 / 0 is 0, as in the exact result, if the norm has no eps."""
-        values = np.asarray(deviations / divisor)
-        is_nothing = np.isnan(values) & (deviations == 0.0) & (divisor == 0.0)
-        return values if self.eps else np.where(is_nothing, 0.0, values)
+        return divide_deviations(self, self.x - self.mean, self.divisor)
 
     @cached_property
     def right(self) -> Prediction:
@@ -292,7 +290,7 @@ class Case:
         shared = size * ((np.abs(mean) + np.abs(self.x)) / np.abs(divisor) + of_mean)
         if variant.result is not None:
             size = np.minimum(size, np.sqrt(np.mean(np.square(values))))
-        unit = allowed = self._allow(values, terms, shared, size)
+        unit = allowed = allow_rounding(self, values, terms, shared, size)
         if variant.slope is not None and is_half(self.dtype):
             first = measure_unit(np.nan_to_num(self.right.values), self.dtype)
             allowed = allowed + np.abs(variant.slope) * first
@@ -310,28 +308,10 @@ class Case:
             gamma, beta = gamma * self.factor, beta * self.factor
         mean = self.mean if variant.mean is None else variant.mean
         divisor = self.find_divisor(variant)
-        scaled = gamma * (self.standardized if variant.is_own else self._divide(self.x - mean, divisor))
+        scaled = gamma * (
+            self.standardized if variant.is_own else divide_deviations(self, self.x - mean, divisor)
+        )
         return gamma, beta, mean, divisor, scaled, scaled + beta if variant.result is None else variant.result
-
-    def _allow(self, values: Floats, terms: Floats, shared: Floats, usual: Floats) -> Floats:
-        """Return the bound on the rounding error of each value: of its last rounding, its terms and the mean.
-
-        All but the last rounding count as at most (|value| + `usual`) / 16.
-
-        Parameters
-        ----------
-        values, terms : ndarray
-            The result, and the sum of the absolute values of its terms.
-        shared : ndarray
-            The change of the result for a relative error of 1 in the mean.
-        usual : ndarray
-            The size of a typical value, such as |gamma|.
-        """
-        lost = max(_LOST * (2.0 + math.log2(max(1, self.count))), math.sqrt(self.count))
-        noise = self.arithmetic * (_ROUNDINGS * terms + lost * shared)
-        size = np.where(np.isfinite(values), values, 0.0)
-        noise = np.minimum(noise, MOST * (usual + np.abs(size)))
-        return np.asarray(measure_unit(size, self.dtype) + noise)
 
     @cached_property
     def arithmetic(self) -> float:

@@ -184,6 +184,39 @@ def fit_used(case: Any) -> Used:
     return used if fits[0] >= fits[1] else line
 
 
+def divide_deviations(case: Any, deviations: Floats, divisor: Floats) -> Floats:
+    """Return deviations / divisor; 0 / 0 is 0, as in the exact result, if the norm of the case has no eps."""
+    values = np.asarray(deviations / divisor)
+    is_nothing = np.isnan(values) & (deviations == 0.0) & (divisor == 0.0)
+    return values if case.eps else np.where(is_nothing, 0.0, values)
+
+
+def allow_rounding(case: Any, values: Floats, terms: Floats, shared: Floats, usual: Floats) -> Floats:
+    """Return the bound on the rounding error of each value: of its last rounding, its terms and the mean.
+
+    All but the last rounding count as at most (|value| + `usual`) / 16.
+
+    Parameters
+    ----------
+    values, terms : ndarray
+        The result, and the sum of the absolute values of its terms.
+    shared : ndarray
+        The change of the result for a relative error of 1 in the mean.
+    usual : ndarray
+        The size of a typical value, such as |gamma|.
+    """
+    lost = max(_LOST * (2.0 + math.log2(max(1, case.count))), math.sqrt(case.count))
+    noise = case.arithmetic * (_ROUNDINGS * terms + lost * shared)
+    size = np.where(np.isfinite(values), values, 0.0)
+    noise = np.minimum(noise, MOST * (usual + np.abs(size)))
+    return np.asarray(measure_unit(size, case.dtype) + noise)
+
+
+_ROUNDINGS, _LOST = 8.0, 4.0
+"""Bounds in machine epsilons of the arithmetic: of a value's error, times the size of its terms; and of a mean
+of n values, times the larger of 2 + log2 n, if they are added in pairs, and √n / 4, one after the other."""
+
+
 def weigh_standardized(case: Any) -> tuple[Floats, Floats]:
     """Return a weight for each value, and y before the gate, beta and gamma: (y − beta) / gamma.
 
