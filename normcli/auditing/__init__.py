@@ -7,6 +7,7 @@
 * `layer`: opens a dump, a folder of arrays or `--pairs`, as a list of layers with their tensors
 * `alike`: identifies layers of unknown norm, and tries a norm found on later layers of the same class
 * `audit`: each layer's output, gradients and running statistics compared with the exact ones
+* `layer_verdict`: the verdicts on a tensor, a layer and a run
 * `running_check`: running statistics compared with those that follow from the batches
 * `onnx_graph`: the norms of an ONNX graph
 * `onnx_run`: an ONNX model run on inputs, its norms written as a dump

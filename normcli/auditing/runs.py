@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.auditing.audit import LayerVerdict, Tolerate
+    from normcli.auditing.audit import Tolerate
     from normcli.auditing.layer import RecordedLayer
+    from normcli.auditing.layer_verdict import LayerVerdict
     from normcli.engine.walk import Effort
 
 _STATE = ("running_mean", "running_var", "running_mean_after", "running_var_after")

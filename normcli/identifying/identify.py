@@ -130,8 +130,8 @@ def _identify_any(question: Question, norm: str | None) -> Identification:
         claims = recover_one([*open_cases((question.subject,), y, dtype)])
         if claims and claims[0].fault.id != BOTH:  # as every line has another mean and divisor
             return found._replace(plain=None, claims=claims)
-    is_open = found.kind is Kind.NONE and not (found.reason or found.unchanged or found.reproductions)
-    if not is_open or x.shape != y.shape:
+    is_told = found.kind is not Kind.NONE or found.reason or found.unchanged or found.reproductions
+    if is_told or x.shape != y.shape:
         return found
     if ordered := claims_of_order(list_subjects(x, gamma, beta, layout, norm), y, dtype):
         return found._replace(claims=ordered)
@@ -143,9 +143,8 @@ def _identify_any(question: Question, norm: str | None) -> Identification:
     if near is None:
         asked = () if question.subject is None else open_cases((question.subject,), y, dtype)
         return found._replace(nearest=find_nearest(itertools.chain(asked, list_cases())))
-    return found._replace(
-        plain=near, evaluation=read_evaluation(near, enumerate_affine_steps(x.shape, gamma, beta))
-    )
+    ways = enumerate_affine_steps(x.shape, gamma, beta)
+    return found._replace(plain=near, evaluation=read_evaluation(near, ways))
 
 
 _MOST_OF_EACH = 1 << 14

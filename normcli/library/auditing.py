@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from normcli.auditing.layer import RecordedLayer
+    from normcli.auditing.layer_verdict import Audit
     from normcli.engine.walk import Effort
 
 Path = str | os.PathLike[str]
@@ -45,7 +46,7 @@ def audit(
     atol: float | None = None,
     max_ulp: float | None = None,
     effort: Effort = DEFAULT_EFFORT,
-) -> Judgement[auditing.Audit] | Judgement[RunComparison]:
+) -> Judgement[Audit] | Judgement[RunComparison]:
     """Judge every norm of a recorded run of a model, or compare two recorded runs of one model.
 
     Parameters

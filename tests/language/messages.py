@@ -26,7 +26,7 @@ PACKAGE = Path(__file__).parents[2] / "normcli"
 
 ROOMS = (
     "answers", "cli", "documents", "norms", "page/content.py", "page/__init__.py", "page/arithmetic.py", "pictures", "results",
-    "running", "auditing/audit.py", "auditing/modules.py", "auditing/runs.py", "simulate", "teach", "checking", "identifying", "doctor", "golden", "algorithms", "errors.py", "tensors/random/recipe.py", "tensors/tensor.py", "fitting/fit.py",
+    "running", "auditing/audit.py", "auditing/layer_verdict.py", "auditing/modules.py", "auditing/runs.py", "simulate", "teach", "checking", "identifying", "doctor", "golden", "algorithms", "errors.py", "tensors/random/recipe.py", "tensors/tensor.py", "fitting/fit.py",
     "fitting/statistics.py", "quantizing/judging.py", "quantizing/kernel_rules.py", "writers",
 )  # fmt: skip
 """The files and folders whose texts are shown."""

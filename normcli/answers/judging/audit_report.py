@@ -33,7 +33,7 @@ from normcli.printable import format_count, make_printable
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from normcli.auditing.audit import Audit, Detail, JudgedTensor, LayerVerdict
+    from normcli.auditing.layer_verdict import Audit, Detail, JudgedTensor, LayerVerdict
     from normcli.documents.document import Section, View
 
 SCHEMA = "normcli-audit/1"

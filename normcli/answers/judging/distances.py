@@ -17,7 +17,7 @@ from normcli.teach.value_index import format_index
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from normcli.auditing.audit import JudgedTensor
+    from normcli.auditing.layer_verdict import JudgedTensor
     from normcli.checking.tally import Comparison
     from normcli.checking.ulp import Tolerance
     from normcli.documents.document import View

@@ -20,7 +20,7 @@ from normcli.printable import format_count, make_printable
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from normcli.auditing.audit import LayerVerdict
+    from normcli.auditing.layer_verdict import LayerVerdict
     from normcli.auditing.runs import LayerPair, RunComparison
     from normcli.checking.tally import Comparison
     from normcli.documents.document import Section, View
