@@ -85,7 +85,7 @@ _KINDS: Mapping[OptionKind, tuple[type, Any, Callable[[Members, str], Any]]] = {
 """Kind of an option → the type of its member, the value stored if the caller left it open, and its reader."""
 
 _WORD = str, "", Members.take_word
-"""The same of all other kinds."""
+"""Type, value left open and reader of the members of all other kinds of options: words."""
 
 _NAN_RULES = ("omit", "propagate")
 

@@ -166,7 +166,7 @@ def find_ends(sums: Sums, *, omits_nan: bool) -> Extremes:
 
 
 def solve_sums(plan: Plan, sums: Sums, *, omits_nan: bool) -> Moments | Lengths | Extremes:
-    """Return what the norm is solved from: mean and mean square, length or extremes of each group.
+    """Return the moments (mean and mean square), ℓp lengths or extremes of each group, as the norm needs them.
 
     They are NaN for a group without values, or with a NaN that is not left out (`omits_nan` False).
     """

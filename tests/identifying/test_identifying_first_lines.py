@@ -304,3 +304,11 @@ def test_a_small_term_far_off_centre_is_said_as_such():
     y = (standardize(x.astype("f8")) + 2e-3).astype("f4")
     assert normcli.check(y, x, "ln").diagnosis.cause == "ln differs: 0.002 is added to every value"
     assert normcli.identify(y, x).diagnosis.cause == "y is layer normalization over l, a fitted gamma and beta"
+
+
+def test_a_norm_without_mean_shows_no_mean_of_half_precision():
+    """0 is a number of any dtype: the statistics of every second lane are no sums in bfloat16."""
+    x = draw((8, 1024), seed=3).astype(find_type("bfloat16"))
+    wide = x.astype("f8")
+    y = (wide / np.sqrt((wide[:, ::2] ** 2).mean(-1, keepdims=True) + 1e-5)).astype(x.dtype)
+    assert "added in" not in normcli.check(y, x, "rms").diagnosis.cause

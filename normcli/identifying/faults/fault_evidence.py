@@ -196,12 +196,12 @@ def _weigh_exactness(case: Case, found: Found) -> float:
     """
     unit = measure_unit(np.nan_to_num(case.y), case.dtype)
     theirs, ours = (np.abs(case.y - one.values) / unit for one in (found.prediction, case.right))
-    least = next((least for most, least in _OFF_EXACT if np.all(theirs <= most)), math.inf)
+    least = next((least for most, least in OFF_EXACT if np.all(theirs <= most)), math.inf)
     missed = ours > least
     return float(np.minimum(np.add.reduce(missed, case.axes), OF_A_NUMBER).sum())
 
 
-_OFF_EXACT = (0.5, 0.5), (2.0, 16.0)
+OFF_EXACT = (0.5, 0.5), (2.0, 16.0)
 """Units in the last place: the most by which an exact y is off, and beyond which a wrong one is."""
 
 

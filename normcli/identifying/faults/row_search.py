@@ -14,7 +14,7 @@ import numpy as np
 from normcli.checking.ulp import measure_unit
 from normcli.identifying.faults.case_sampling import LIKELY, change_case, goes_with_x, thin_out
 from normcli.identifying.faults.claim import ONE_NUMBER, REST, STATISTICS, WITHIN_GROUPS
-from normcli.identifying.faults.fault_evidence import OF_A_NUMBER, weigh_statistics
+from normcli.identifying.faults.fault_evidence import OF_A_NUMBER, OFF_EXACT, weigh_statistics
 from normcli.identifying.faults.tables.around import AROUND
 from normcli.identifying.faults.tables.dividing import EPS, OTHER_EPS
 from normcli.identifying.faults.tables.parameters import PARAMETERS
@@ -68,17 +68,16 @@ def try_exact(case: Case) -> list[Found]:
     Far off centre, bounds of rounding hide such a number. Empty for fewer than four groups, whose means and
     divisors a kernel's rounding may change alike, and if half of y is within 16 units in the last place.
     """
-    unit = measure_unit(np.nan_to_num(case.y), case.dtype)
-    if case.y.size < _LEAST_GROUPS * case.count or np.median(np.abs(case.y - case.right.values) / unit) < _FAR:
+    unit, (most, least) = measure_unit(np.nan_to_num(case.y), case.dtype), OFF_EXACT[-1]
+    if case.y.size < _LEAST_GROUPS * case.count or np.median(np.abs(case.y - case.right.values) / unit) < least:
         return []
     tried = (one for one in try_all(case, ONE_NUMBER) if not one.is_fitted)
-    exact = (one for one in tried if np.all(np.abs(case.y - one.prediction.values) <= _EXACT * unit))
+    exact = (one for one in tried if np.all(np.abs(case.y - one.prediction.values) <= most * unit))
     return keep_likeliest(case, exact)
 
 
-_EXACT, _FAR, _LEAST_GROUPS = 2.0, 16.0, 4
-"""The most units in the last place by which an exact y is off, as results that are rounded twice may be; the
-median by which it is off without the number; the fewest groups in which one number shows beside rounding."""
+_LEAST_GROUPS = 4
+"""The fewest groups in which one number shows beside rounding."""
 
 _AS_LIKELY = 8.0
 """Findings with equal faults are as likely as the best of them with at most so many bits less evidence."""

@@ -242,9 +242,10 @@ def _choose_parameter_axes(grid: Grid, most: float) -> Iterator[tuple[int, ...]]
 
 
 def list_possible(plain: Hypothesis, target: Target, mode: EpsMode, usual: Sequence[float]) -> list[float]:
-    """Return those of some eps with which gamma and beta can be fitted to y within `target.margin` bounds.
+    """Return each eps in `usual` with which gamma and beta can be fitted to y, in order; empty if none can.
 
-    `mode` says whether eps is added inside or outside the root.
+    They fit if every value is within `target.margin` rounding bounds. `mode` says whether eps is added inside
+    or outside the root.
     """
     if not usual:
         return []

@@ -142,7 +142,9 @@ class MatrixBackwardSteps(BackwardSteps):
     """The steps to dx of a value that is divided by the largest singular value, or by an estimate of it."""
 
     def _choose_chain(self, known: dict[str, Fraction]) -> Callable[..., Chain]:
-        """Return what makes the matrix's formulas, after steps on the singular vectors; σ is put into `known`.
+        """Return the function that makes the matrix's formulas, after steps on its singular vectors.
+
+        σ is put into `known`.
 
         If the largest singular values are equal, a step says that there is no derivative, and `NoNumberError`
         is raised.

@@ -1,4 +1,4 @@
-"""Faults in whose statistics a group uses: those of another group, or over other axes."""
+"""Faults of groups that use the statistics of another group, or statistics over other axes."""
 
 from __future__ import annotations
 
