@@ -11,7 +11,7 @@ from normcli.checking.ulp import choose_counting_dtype
 from normcli.dtypes import get_eps
 from normcli.engine.inputs import Inputs
 from normcli.errors import NormError
-from normcli.identifying.faults.claim import GAMMAS, OTHER_NORMS, keep_first
+from normcli.identifying.faults.claim import ANY_EPS, FACTORS, GAMMAS, keep_first
 from normcli.identifying.faults.fault_search import claims_of_places, open_cases, recover_one
 from normcli.identifying.faults.joint_search import open_joints, recover
 from normcli.identifying.faults.variant import NEAR
@@ -75,11 +75,11 @@ def add_claims(
     is_open = found.question.gamma is None and found.question.beta is None
     if is_open and not in_parts and claims and claims[0].ids <= GAMMAS:
         return found  # which a fitted gamma and beta say
-    asked = OTHER_NORMS | GAMMAS if is_open else OTHER_NORMS
+    asked = ANY_EPS | FACTORS if is_open else ANY_EPS
     is_near = any(float(np.mean(case.differs)) <= _NEARLY_RIGHT for case in list_cases())
     told = [claim for claim in claims if not (is_near and _OTHER_AXES in claim.ids)]
-    told = [claim.leave_out(OTHER_NORMS) for claim in told if not claim.ids <= asked]
-    told = [claim for claim in told if not (is_open and claim.ids & GAMMAS)]
+    told = [claim.leave_out(ANY_EPS) for claim in told if not claim.ids <= asked]
+    told = [claim for claim in told if not (is_open and claim.ids & FACTORS)]
     if not told and in_parts and not found.doubtful and found.plain is None:
         return found._replace(claims=recover_one(list_cases()))
     return found._replace(claims=keep_first(told))
@@ -241,7 +241,8 @@ def keep_requests(matches: Iterable[Match], claim: Claim, case: Case) -> Iterabl
     if claim.fault.id == "stats-count":  # which is likelier than an eps that was fitted
         return [one for one in matches if one.is_usual or not one.eps]
     if claim.fault.id in GAMMAS:
-        return [one for one in matches if one.affine == ESTIMATED or one.equal >= BY_LUCK]
+        least = max(claim.exact, BY_LUCK)
+        return [one for one in matches if one.affine == ESTIMATED or one.equal >= least]
     return matches
 
 

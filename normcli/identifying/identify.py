@@ -42,6 +42,7 @@ from normcli.identifying.models.known_maps import SPECTRAL, WEIGHT, name_map, re
 from normcli.identifying.models.map_search import (
     SampledBlock,
     find_global_map,
+    find_known_map,
     find_near_map,
     find_plain_map,
     is_known,
@@ -176,7 +177,7 @@ def _check_subject(question: Question) -> Identification | None:
         claims = claims or tuple(itertools.chain.from_iterable(map(recover, cases)))
         nearest = None if claims else find_nearest(cases)
         return Identification(question, (), claims=claims, nearest=nearest)
-    if claims and saved is None and is_half(y.dtype) and not claims[0].is_exact:  # coarse values tell little
+    if claims and saved is None and is_half(y.dtype) and claims[0].exact < 1.0:  # coarse values tell little
         found = _identify(question, subject.plan.norm.name, tuple)
         if any(match.equal == 1.0 for match in found.matches):
             return found
@@ -234,6 +235,8 @@ def _identify(question: Question, norm: str | None, list_cases: Callable[[], Seq
         fitting = search.find_exact(fitting) or fitting
     matches, doubtful = _part(fitting)
     blank = Identification(question, (), sampled, doubtful=doubtful)
+    if plain is None and not matches and all(match.is_rough for match in doubtful):
+        plain = find_known_map(x, first.y, dtype)
     if plain is not None and (not matches or is_plain):
         return _read(blank._replace(doubtful=(*matches, *doubtful)), plain, first)
     if matches:

@@ -89,7 +89,9 @@ def test_norms_without_such_an_eps_are_passed_over(norm):
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_a_factor_with_which_values_are_exact_is_said(dtype):
     x = make().astype(find_type(dtype))
-    y = (normalize(x, "ln", dtype="float64").normalized * 1.009).astype(x.dtype)
-    assert remark(y, x).startswith(
-        "ln passes the tolerance, but 1.009 times the result gives more values exactly"
+    right = normalize(x, "ln", dtype="float64").normalized
+    assert "but 1.009 times the result gives every value exactly" in remark((right * 1.009).astype(x.dtype), x)
+    y = (right * 1.002 + 2.0).astype(x.dtype)
+    assert "but 1.002 times x̂ gives every value exactly" in remark(
+        y, x, beta=np.full(x.shape[-1], 2.0, x.dtype)
     )

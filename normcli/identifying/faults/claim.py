@@ -61,15 +61,15 @@ _ANY_NUMBER = GAMMAS | {"stats-constant", "affine-gamma-shifted"}
 """The faults of one number for all of y, which may be any."""
 
 ANY_EPS = frozenset(("stats-eps-other", "stats-eps-outside", "stats-ddof"))
-"""The faults that are another eps or ddof."""
+"""The faults that are another eps or ddof: none, if no norm was requested."""
 
 ONE_NUMBER = tuple(
     row for row in (*STATISTICS, *PARAMETERS) if row.id in ANY_EPS | {"stats-count", "affine-constant"}
 )
 """The rows of one wrong number for all groups: another eps or count, or a factor."""
 
-OTHER_NORMS = ANY_EPS | {"stats-length"}
-"""The faults that make another norm or another request, and are none if no norm was requested."""
+FACTORS = GAMMAS | {"stats-length"}
+"""The faults that a gamma and a beta of one number each explain, if these are unknown."""
 
 SCALERS = frozenset(("stats-no-mean", "stats-no-divisor"))
 """The faults with which y is the result of a well-known scaler."""
@@ -113,8 +113,8 @@ class Claim(NamedTuple):
         Clauses that compare used numbers with the right numbers; empty if the causes name them.
     rank : float
         The lower, the likelier; equal for claims between which the data cannot decide.
-    is_exact : bool
-        True if each value of y is the prediction rounded to nearest.
+    exact : float
+        The share of values of y that are the prediction rounded to nearest.
     numbers : int
         The count of fitted numbers.
     bits_shown : float
@@ -132,7 +132,7 @@ class Claim(NamedTuple):
     region: IndexRegion | None = None
     shown: tuple[str, ...] = ()
     rank: float = math.inf
-    is_exact: bool = False
+    exact: float = 0.0
     numbers: int = 0
     bits_shown: float = math.nan
     is_of_large_eps: bool = False
@@ -226,10 +226,11 @@ def make_claim(case: Case, found: Found) -> Claim:
     misfit = math.sqrt(float((off**2).mean()))
     rank = float(len(found.faults) + found.is_fitted + (found.numbers > _FEW_NUMBERS))
     bits = measure_bits(case, found, misfit)
-    is_exact = bool(np.all(error[counted] <= 0.5 * measure_unit(case.y, case.dtype)[counted]))
+    is_exact = error[counted] <= 0.5 * measure_unit(case.y, case.dtype)[counted]
+    exact = float(np.count_nonzero(is_exact)) / max(1, is_exact.size)
     of_statistics = None if found.region or found.is_fitted else weigh_statistics(case, found.variants[0])
     return Claim(
-        faults, case.plan, causes, misfit, bits, found.region, shown, rank, is_exact, found.numbers,
+        faults, case.plan, causes, misfit, bits, found.region, shown, rank, exact, found.numbers,
         math.nan if of_statistics is None else of_statistics - OF_A_NUMBER * found.numbers,
         is_of_large_eps=_is_of_large_eps(case, found),
     )  # fmt: skip
@@ -269,7 +270,8 @@ def rank_claims(claims: Iterable[Claim], *, is_asked: bool = False) -> tuple[Cla
     first = [claim for claim in certain if claim.rank == least]
     best = min(claim.misfit for claim in first)
     shown = max((c.bits_shown for c in first if not math.isnan(c.bits_shown)), default=0.0)
-    plain = [claim for claim in first if not claim.ids <= _ANY_NUMBER and claim.is_near(best)]
+    nearest = [claim for claim in first if claim.is_near(best) and not claim.bits_shown < shown - CERTAIN]
+    plain = [claim for claim in nearest if not claim.ids <= _ANY_NUMBER]
     less_likely = (
         not one.is_near(best) or one.bits_shown < shown - CERTAIN or (plain and one.ids <= _ANY_NUMBER)
         for one in certain

@@ -41,6 +41,10 @@ def fit_apart(case: Case) -> Used:
     return Used(mean, case.average(weight * moved**2) / case.average(weight * moved * y))
 
 
+_SAME = 2.0**-48
+"""The relative difference of one factor's quotients by rounding, in float64."""
+
+
 @np.errstate(all="ignore")
 def measure_distance(case: Case, variant: Variant) -> tuple[Floats, ...] | None:
     """Return how far a variant's divisors (and means) are from those recovered from y, in standard errors.
@@ -49,12 +53,16 @@ def measure_distance(case: Case, variant: Variant) -> tuple[Floats, ...] | None:
     number for each group that shows a norm: groups of equal values do not. A relative difference of the
     divisors that all groups share does not count up to one unit in the last place, as a kernel's root may have
     it. Where both divisors are infinite, the distance is 0. None for a variant that changes more than
-    statistics, or has several for one group.
+    statistics, or has several for one group; one factor on gamma divides all divisors.
     """
-    others = variant.result, variant.gamma, variant.beta
-    if not case.has_moments or any(one is not None for one in others):
+    factor = np.ones(1) if variant.gamma is None else np.ravel(variant.gamma / case.gamma)
+    is_one = np.allclose(factor, factor[0], _SAME, 0.0) and (
+        variant.beta is None or not np.any(variant.beta - case.beta)
+    )
+    if not case.has_moments or variant.result is not None or not is_one:
         return None
-    divisor, mean = case.find_divisor(variant), case.mean if variant.mean is None else variant.mean
+    divisor = case.find_divisor(variant) / factor[0]
+    mean = case.mean if variant.mean is None else variant.mean
     shape = case.used.divisor.shape
     if any(np.broadcast_shapes(shape, one.shape) != shape for one in (divisor, mean)):
         return None

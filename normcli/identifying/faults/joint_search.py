@@ -15,6 +15,7 @@ from normcli.identifying.faults.case_sampling import LIKELY, change_case
 from normcli.identifying.faults.claim import (
     DDOFS,
     GATE_ORDERS,
+    ONE_NUMBER,
     OVERFLOWS,
     REST,
     STATISTICS,
@@ -35,7 +36,6 @@ from normcli.identifying.faults.row_search import (
     try_rows,
     try_statistics,
 )
-from normcli.identifying.faults.tables.dividing import EPS
 from normcli.identifying.faults.tables.parameters import PARAMETERS
 from normcli.identifying.faults.tables.places import (
     CAST,
@@ -166,14 +166,15 @@ def _find_most_likely(case: Case, stage: Callable[[Case], Iterable[Found]]) -> t
 
 
 def recover(case: Case) -> tuple[Claim, ...]:
-    """Return claims of another eps; if there are none, claims with statistics or parameters recovered from y.
+    """Return claims of another number; if there are none, claims of statistics or parameters recovered from y.
 
-    Call it for a y that no fault of a table explains. Another eps is tried again: it may change each value by
-    less than rounding, and still show in all values together. Empty if y is not within rounding of any such
-    result.
+    Call it for a y that no fault of a table explains. One number, such as another eps, is tried again: it may
+    change each value by less than rounding, and still show in all values together. Empty if y is not within
+    rounding of any such result.
     """
     with np.errstate(all="ignore"):
-        found = (one for one in try_all(case, EPS) if one.share == 1.0 and not may_be_rounding(case, one))
+        tried = (one for one in try_all(case, ONE_NUMBER) if one.share == 1.0)
+        found = (one for one in tried if not may_be_rounding(case, one))
         named = rank_claims([make_claim(case, one) for one in keep_likeliest(case, found)])
         if named:
             return named

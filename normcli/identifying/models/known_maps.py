@@ -150,26 +150,30 @@ MOST_VALUES = 1 << 20
 """Scalers are not fitted to tensors with more values than this."""
 
 
-def name_constants(found: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any]) -> Iterator[str]:
-    """Yield the words for well-known image constants and untrained layers whose map is y within rounding.
+def list_constants(
+    axes: Sequence[int], x: Floats, y: Floats, dtype: np.dtype[Any]
+) -> Iterator[tuple[str, PlainMap]]:
+    """Yield the words and the map of image constants and untrained layers that are y within rounding.
 
     Parameters
     ----------
-    found : PlainMap
-        The map y = a · x + b that was fitted, and holds within rounding; constants for channels are tried along
-        its axes.
+    axes : sequence of int
+        The axes along which constants for channels are tried.
     x, y : ndarray
         Input and output, or a sample of them, of one shape.
     dtype : numpy.dtype
         The dtype to which y was rounded.
     """
-    level = _choose_level(dtype)
+    level = choose_map_level(dtype)
     for constants in (*CONSTANTS, *_UNTRAINED):
-        if any(made.explains(x, y, dtype, level) for made in _place(constants, x.shape, found.axes)):
-            yield constants.words
+        for made in _place(constants, x.shape, axes):
+            if made.explains(x, y, dtype, level):
+                yield constants.words, made
+                break
 
 
-def _choose_level(dtype: np.dtype[Any]) -> Level:
+def choose_map_level(dtype: np.dtype[Any]) -> Level:
+    """Return the level at which a well-known map holds: each of its steps may be rounded to a dtype."""
     return Level(dtype.name, 1.0, _ROUNDINGS_OF_HALF if is_half(dtype) else _ROUNDINGS)
 
 
@@ -187,8 +191,8 @@ def name_map(found: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any], *, is_
     is_whole : bool
         False if x and y are only a sample: then scalers and spectral norms are not tried.
     """
-    yield from name_constants(found, x, y, dtype)
-    careless, iterated = _choose_level(dtype), Level(dtype.name, 1.0, _ITERATED)
+    yield from (words for words, _ in list_constants(found.axes, x, y, dtype))
+    careless, iterated = choose_map_level(dtype), Level(dtype.name, 1.0, _ITERATED)
     if len(found.axes) == 1 and x.ndim > 1 and not found.shift.any():
         yield WEIGHT
     if not is_whole or x.size > MOST_VALUES or not np.isfinite(x).all():

@@ -11,7 +11,7 @@ import numpy as np
 from normcli.checking.ulp import ROUNDED_ONCE, measure_unit
 from normcli.dtypes import find_type, get_eps, is_half
 from normcli.identifying.models.error_bounds import Level
-from normcli.identifying.models.known_maps import name_constants
+from normcli.identifying.models.known_maps import choose_map_level, list_constants
 from normcli.identifying.models.line_fit import PlainMap, count_bits, fit_closely, fit_lines, fit_medians
 from normcli.identifying.models.weight import CERTAIN, choose_bits
 from normcli.identifying.sampling import MOST_SAMPLED, choose_block, take_block
@@ -216,7 +216,27 @@ def enumerate_axes(shape: tuple[int, ...]) -> Iterator[Axes]:
 def is_known(plain: PlainMap, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> bool:
     """Whether a map of image constants, or of an untrained layer, leads to y: it is simpler than any norm."""
     x, y = SampledBlock(x, y, MOST_SAMPLED).take(plain.axes)
-    return any(True for _ in name_constants(plain, x, y, dtype))
+    return any(True for _ in list_constants(plain.axes, x, y, dtype))
+
+
+def find_known_map(x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> PlainMap | None:
+    """Return the map of image constants that leads to y if each of its steps is rounded to half precision.
+
+    Along each axis of at most 3 indices, it may have as many constants. None for longer dtypes, without such a
+    map, or with less than 20 bits of evidence.
+    """
+    if not is_half(dtype):
+        return None
+    axes = tuple(axis for axis, length in enumerate(x.shape) if length <= _MOST_CHANNELS)
+    some, theirs = SampledBlock(x, y, MOST_SAMPLED).take(axes)
+    level = choose_map_level(dtype)
+    known = (made for _, made in list_constants(axes, some, theirs, dtype))
+    shown = (made for made in known if count_bits(made, some, theirs, dtype, level, 0) >= CERTAIN)
+    return next((made for made in shown if not any(_list_wrong(made, x, y, dtype, level))), None)
+
+
+_MOST_CHANNELS = 3
+"""The channels of an image."""
 
 
 class SampledBlock:

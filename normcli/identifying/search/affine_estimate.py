@@ -177,7 +177,7 @@ def _pursue(plain: Hypothesis, target: Target) -> Iterator[_Estimated]:
     for mode in (EpsMode.INSIDE, EpsMode.OUTSIDE):
         moved = plain._replace(model=plain.model._replace(eps_mode=mode))
         hidden = _list_hidden(moved, target.dtype)
-        usual = [eps for eps in list_usual(target.dtype) if eps not in hidden[1:]]
+        usual = [eps for eps in list_usual(target.dtype) if eps == 0.0 or eps not in hidden[1:]]
         for sample in (few, least), more:
             usual = usual if sample is None else list_possible(*sample, mode, usual)
         fits = dict(zip(usual, regress_each(moved, usual, target), strict=True))
@@ -192,7 +192,7 @@ def _pursue(plain: Hypothesis, target: Target) -> Iterator[_Estimated]:
         if fitted := careful or rough:
             precision = choose_careless(target.dtype).precision if careful else target.dtype.name
             largest, first = max(list_usual(target.dtype)), next(iter(fitted))
-            shown = {*fitted, *(hidden if fitted.keys() & {*hidden} else ())}
+            shown = {*fitted, *(hidden if {*hidden[:1], 0.0} <= fitted.keys() else ())}
             bits = weigh_fit(plain.sample, target, fits[first])
             high = math.inf if largest in shown else max(shown)
             model = moved.model._replace(low=min(shown), high=high, bits=bits)

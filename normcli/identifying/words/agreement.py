@@ -200,12 +200,11 @@ def diagnose_closer_convention(
     right = Hypothesis(sample, step, Model(divisor, plan.spec.eps_mode, plan.spec.ddof)).predict(eps)
     own = measure_equality(sample.actual, right, dtype)
     matches = _find_others(plan, samples, sample, step)
-    if not matches:
-        return _diagnose_factor(plan, sample.actual, right, dtype) if own < BY_LUCK else None
-    best = _choose(matches, plan)
-    gives_all = best.equal == 1.0 and (1.0 - own) * best.compared >= CERTAIN
-    if not gives_all and best.equal < max(own / _LESS_EXACT, own + _MORE_EXACT):
-        return None
+    best = _choose(matches, plan) if matches else None
+    gives_all = best is not None and best.equal == 1.0 and (1.0 - own) * best.compared >= CERTAIN
+    if best is None or not (gives_all or best.equal >= max(own / _LESS_EXACT, own + _MORE_EXACT)):
+        shift = sample.place(step).shift
+        return _diagnose_factor(plan, sample.actual, right, 0.0 if shift is None else shift, dtype)
     rules = {name: find_convention(name, best.norm).eps for name in best.like}
     users = ", ".join(name for name, rule in rules.items() if rule is not EpsRule.GIVEN)
     exactly = "every value" if best.equal == 1.0 else "more values"
@@ -217,27 +216,43 @@ def diagnose_closer_convention(
     )
 
 
-def _diagnose_factor(plan: Plan, actual: Floats, right: Floats, dtype: np.dtype[Any]) -> Diagnosis | None:
-    """Return the diagnosis of a factor with which nearly all values are the exact ones; None without one.
+def _diagnose_factor(
+    plan: Plan, actual: Floats, right: Floats, shift: Floats | float, dtype: np.dtype[Any]
+) -> Diagnosis | None:
+    """Return the diagnosis of a factor on the result, or on x̂, with which nearly all values are the exact ones.
+
+    None without a factor that makes 90 % of the other values exact.
 
     Parameters
     ----------
     plan : Plan
     actual, right : ndarray
-        The values of a tensor within the tolerance of the result, and the exact ones, few of which it has.
+        The values of a tensor within the tolerance of the result, and the exact ones.
+    shift : ndarray or float
+        The given beta at each value; 0 without one.
     dtype : numpy.dtype
         The dtype to which the tensor was rounded.
     """
-    fitted = float(np.vdot(right, actual) / max(float(np.vdot(right, right)), np.finfo(np.float64).tiny))
-    factor = float(f"{fitted:.4g}")
-    share = measure_equality(actual, factor * right, dtype)
-    if factor == 1.0 or not share >= _NEARLY_ALL:
-        return None
-    return Diagnosis(
-        Kind.NORM,
-        f"{plan.norm.name} passes the tolerance, but {factor:g} times the result gives more values exactly",
-        (f"{format_share(share)} of the values are exact with that, few as asked for",),
-    )
+    own = measure_equality(actual, right, dtype)
+    for what, kept in {"the result": 0.0, "x̂": shift}.items():
+        base, rest = right - kept, actual - kept
+        fitted = float(np.vdot(base, rest)) / max(float(np.vdot(base, base)), np.finfo(np.float64).tiny)
+        factors = dict.fromkeys(float(f"{fitted:.{digits}g}") for digits in _DIGITS)
+        shares = {one: measure_equality(actual, one * base + kept, dtype) for one in factors}
+        factor = max(shares, key=shares.__getitem__)
+        share = shares[factor]
+        if share - own >= max(_NEARLY_ALL * (1.0 - own), CERTAIN / actual.size):
+            exactly = "every value" if share == 1.0 else "more values"
+            cause = (
+                f"{plan.norm.name} passes the tolerance, but {factor:g} times {what} gives {exactly} exactly"
+            )
+            shown = f"{format_share(share)} of the values are exact with that, {format_share(own)} as asked for"
+            return Diagnosis(Kind.NORM, cause, (shown,))
+    return None
+
+
+_DIGITS = (4, 5, 6)
+"""The counts of digits to which a factor is rounded."""
 
 
 def _find_others(plan: Plan, samples: Samples, sample: Sample, step: AffineStep) -> list[Match]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from normcli.checking.fault import Row
+from normcli.dtypes import get_eps, is_half
 from normcli.identifying.faults.tables.dividing import replace_statistics, round_by
 from normcli.identifying.faults.tables.places import find_shift, is_reverse
 from normcli.identifying.faults.variant import MOST_SHIFTS, Variant, divide, label, list_roots, list_shifts
@@ -182,7 +184,7 @@ def _scale_all(case: Case) -> Iterator[Variant]:
     for what, shift in shifts.items():
         ours, theirs = (np.where(counted, values - shift, 0.0) for values in (right, case.y))
         square = float((ours * ours).sum())
-        factor = _simplify(float((ours * theirs).sum()) / square) if square > 0.0 else 1.0
+        factor = _simplify(case, float((ours * theirs).sum()) / square) if square > 0.0 else 1.0
         every = [(words, one, 0) for words, one in list_roots(factor, {case.count, *case.x.shape})]
         every += [(f"{factor:.6g}", factor, 1)] if np.isfinite(factor) and factor not in (0.0, 1.0) else []
         for words, one, numbers in every:
@@ -193,7 +195,7 @@ def _scale_all(case: Case) -> Iterator[Variant]:
 
 def _shift_all(case: Case) -> Iterator[Variant]:
     rest = case.y - case.right.values
-    term = _simplify(float(np.median(rest[np.isfinite(rest)]))) if np.isfinite(rest).any() else 0.0
+    term = _simplify(case, float(np.median(rest[np.isfinite(rest)]))) if np.isfinite(rest).any() else 0.0
     if term:
         yield Variant(beta=case.beta + term, values={"term": f"{term:.6g}"}, numbers=1, slope=np.ones(()))
 
@@ -201,10 +203,14 @@ def _shift_all(case: Case) -> Iterator[Variant]:
 _EXACT = 1e-7
 
 
-def _simplify(factor: float) -> float:
-    """Return a number rounded to the fewest digits, 1 … 5, that change it by at most 1e-7; else as it is."""
+def _simplify(case: Case, factor: float) -> float:
+    """Return a number rounded to the fewest digits, 1 … 5, that change it by less than y shows; else as it is.
+
+    y of half precision shows an average over n values to two machine epsilons, divided by √n.
+    """
+    exact = max(_EXACT, 2.0 * get_eps(case.dtype) / math.sqrt(case.y.size)) if is_half(case.dtype) else _EXACT
     rounded = (float(f"{factor:.{digits}e}") for digits in range(5))
-    return next((number for number in rounded if abs(number - factor) <= _EXACT * abs(factor)), factor)
+    return next((number for number in rounded if abs(number - factor) <= exact * abs(factor)), factor)
 
 
 PARAMETERS: Sequence[Row] = (
