@@ -115,6 +115,8 @@ def find_windows(x: Floats, y: Floats, slack: Floats, sides: Iterable[Side]) -> 
                 continue
             size = before + after + 1
             for k, least, largest, bits in _fit(seen, exponent):
+                if bits == 0.0:  # one factor makes all of y
+                    continue
                 alpha = choose_eps(least * size, largest * size)
                 window = Window(before, after, size, alpha, exponent, k, size)
                 if bits < CERTAIN:  # as thousands may fit

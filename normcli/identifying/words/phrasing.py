@@ -281,7 +281,7 @@ def _diagnose_doubtful(found: Identification, layout: Layout) -> Diagnosis:
     first, asked = found.doubtful[0], found.question
     dtype, clauses = choose_counting_dtype(asked.y.dtype), [*list_clauses(first, asked, layout)]
     title = format_title(first, layout)
-    odd = next((match for match in found.doubtful if match.is_odd), None)
+    odd = next((match for match in found.doubtful if match.is_odd and not first.rounds_length), None)
     if first.is_rough and not first.is_odd:  # of a usual eps, which others may come near
         cause, unsaid = add_clauses(f"y is nearly {title}", clauses)
         evidence = [*unsaid, f"{format_share(first.equal)} of the values are the exact ones, rounded"]
