@@ -307,6 +307,7 @@ def rank_matches(matches: Iterable[Match]) -> list[Match]:
             most == 1.0 and (1.0 - match.equal) * match.compared > _FEW,
             int((most - match.equal) / BY_LUCK),
             not match.has_default_eps,
+            match.eps_mode is EpsMode.OUTSIDE and NORMS[match.norm].eps_mode is not EpsMode.OUTSIDE,
             _round_distance(match.max_abs),
             not match.by_default,
             match.affine != NO_AFFINE.way and not NORMS[match.norm].parameter_names,

@@ -281,7 +281,6 @@ def _diagnose_doubtful(found: Identification, layout: Layout) -> Diagnosis:
     first, asked = found.doubtful[0], found.question
     dtype, clauses = choose_counting_dtype(asked.y.dtype), [*list_clauses(first, asked, layout)]
     title = format_title(first, layout)
-    odd = next((match for match in found.doubtful if match.is_odd), None)
     if first.is_rough and not first.is_odd:  # of a usual eps, which others may come near
         cause, unsaid = add_clauses(f"y is nearly {title}", clauses)
         evidence = [*unsaid, f"{format_share(first.equal)} of the values are the exact ones, rounded"]
@@ -290,8 +289,8 @@ def _diagnose_doubtful(found: Identification, layout: Layout) -> Diagnosis:
         if not first.sums_in_half:
             also = [f"a kernel in {half} with sums that cancel, as E[x²] − E[x]² does", "another map"]
         return Diagnosis(Kind.UNDECIDED, cause, tuple(evidence), tuple(also))
-    if odd is not None:
-        cause = f"{format_title(odd, layout)} needs an eps of {odd.eps:.6g} to give y"
+    if first.is_odd:
+        cause = f"{title} needs an eps of {first.eps:.6g} to give y"
         return Diagnosis(Kind.UNDECIDED, cause, ("no kernel is known to have that eps",))
     if first.takes_up_rounding and first.bits >= CERTAIN:
         cause, unsaid = add_clauses(f"y may be {title}", clauses)

@@ -146,14 +146,21 @@ def _scale_eps(case: Case) -> list[Variant]:
 def round_by(make: Callable[[Case, Cast], Iterable[Variant]]) -> Callable[[Case], Iterator[Variant]]:
     """Return a function from a case to the variants `make(case, cast)` for each half precision.
 
-    `cast` rounds an array to that precision.
+    `cast` rounds an array to that precision. Variants are left out in which a number of a group overflows.
     """
 
     def vary(case: Case) -> Iterator[Variant]:
         for name in HALVES:
-            yield from label(make(case, functools.partial(round_to_short, name=name)), dtype=name)
+            every = make(case, functools.partial(round_to_short, name=name))
+            yield from label((one for one in every if not _overflows(case, one)), dtype=name)
 
     return vary
+
+
+def _overflows(case: Case, variant: Variant) -> bool:
+    """Whether a mean, divisor or variance is not finite in a group where the norm's own is."""
+    own = (variant.mean, case.mean), (variant.divisor, case.divisor), (variant.square, case.square)
+    return any(there is not None and bool(np.any(~np.isfinite(there) & np.isfinite(ours))) for there, ours in own)
 
 
 def _round_both(case: Case, cast: Cast) -> list[Variant]:
