@@ -20,6 +20,7 @@ from normcli.identifying.explanations import (
     find_norms,
     find_others,
     find_simple_line,
+    find_single_values,
     look_for_reason,
     part,
     prefer_faults,
@@ -96,7 +97,7 @@ def _identify_as(half: np.dtype[Any] | None, question: Question, norm: str | Non
     return _check_subject(question) or _identify_any(Inquiry(question, norm))
 
 
-_EXPLANATIONS = (look_for_reason, find_simple_line, find_norms, find_faults, find_others)
+_EXPLANATIONS = (look_for_reason, find_single_values, find_simple_line, find_norms, find_faults, find_others)
 """The first steps of every search, in the order of what is likely."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -292,7 +293,8 @@ def goes_with_x(case: Case) -> bool:
 def choose_case_eps(case: Case) -> Case:
     """Return the case with the usual eps that makes most values of a sample right, if at least half are.
 
-    Otherwise return the case as it is; also without eps, and for divisors not from a variance or mean square.
+    Otherwise return the case as it is; also if its own eps makes about as many right, without eps, and for
+    divisors not from a variance or mean square.
     """
     if not case.has_moments or case.plan.spec.eps is None:
         return case
@@ -303,9 +305,11 @@ def choose_case_eps(case: Case) -> Case:
             for eps in (case.eps, *COMMON_EPS)
         }
     best = max(shares, key=lambda eps: shares[eps])
-    if best == case.eps or shares[best] < _HALF:
+    is_by_luck = shares[best] < min(1.0, shares[case.eps] + _LUCK / math.sqrt(few.y.size))
+    if best == case.eps or shares[best] < _HALF or is_by_luck:
         return case
     return replace(case, plan=case.plan.change_spec(eps=best))
 
 
-_HALF = 0.5
+_HALF, _LUCK = 0.5, 2.0
+"""The least share of right values, and by how many times 1 / √n another share has to be larger."""

@@ -160,7 +160,9 @@ def round_by(make: Callable[[Case, Cast], Iterable[Variant]]) -> Callable[[Case]
 def _overflows(case: Case, variant: Variant) -> bool:
     """Whether a mean, divisor or variance is not finite in a group where the norm's own is."""
     own = (variant.mean, case.mean), (variant.divisor, case.divisor), (variant.square, case.square)
-    return any(there is not None and bool(np.any(~np.isfinite(there) & np.isfinite(ours))) for there, ours in own)
+    return any(
+        there is not None and bool(np.any(~np.isfinite(there) & np.isfinite(ours))) for there, ours in own
+    )
 
 
 def _round_both(case: Case, cast: Cast) -> list[Variant]:
