@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from normcli.checking.ulp import measure_unit
 from normcli.dtypes import is_half
 from normcli.engine.inputs import Inputs
 from normcli.identifying.attempts import Candidate
@@ -76,7 +77,8 @@ def find_single_values(asked: Inquiry, found: Identification) -> Identification:
     is_open = x.shape == y.shape and not asked.sampled
     subjects = list_subjects(x, gamma, beta, layout, asked.norm, is_single=True) if is_open else ()
     for case in map(choose_case_eps, open_cases(subjects, y, asked.dtype)):
-        if not case.differs.any():
+        right = case.right.values
+        if case.plan.request.axes != () and np.all(np.abs(case.y - right) <= measure_unit(right, case.dtype)):
             shown = "x̂ is 0" if case.centres else "x̂ is 1, 0 or −1"
             return found._replace(reason=f"each group of {case.plan.norm.name} has one value: {shown}")
     return found

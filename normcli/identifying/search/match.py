@@ -311,7 +311,7 @@ def rank_matches(matches: Iterable[Match]) -> list[Match]:
             most == 1.0 and (1.0 - match.equal) * match.compared > _FEW,
             int((most - match.equal) / max(BY_LUCK, 1.0 / math.sqrt(match.compared))),
             not match.has_default_eps,
-            match.eps_mode is EpsMode.OUTSIDE and NORMS[match.norm].eps_mode is not EpsMode.OUTSIDE,
+            match.eps_mode is EpsMode.OUTSIDE and not match.like,
             _round_distance(match.max_abs),
             not match.by_default,
             match.affine != NO_AFFINE.way and not NORMS[match.norm].parameter_names,
