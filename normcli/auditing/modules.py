@@ -29,7 +29,6 @@ _OPTIONS = {
     "alpha": ("alpha",),
     "exponent": ("beta",),
     "k": ("k",),
-    "keep": ("dim",),
 }
 """Option → the names that modules have for the attribute."""
 
@@ -214,13 +213,8 @@ def align(own: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
 def _overrides(module: Any) -> bool:
     """Whether a module's class is unknown and replaces the `forward` of a known class that it inherits from."""
     kind = type(module)
-    if find_named_row(kind.__name__) is not None or kind.__name__.endswith((_FROZEN, _FIRST)):
-        return False
-    own: Any = kind
-    base = next((base for base in kind.__mro__ if find_named_row(base.__name__) is not None), None)
-    return (
-        base is not None and own.forward is not getattr(base, "forward", None) and not hasattr(module, _ORDERED)
-    )
+    is_alike = kind.__name__.endswith((_FROZEN, _FIRST)) or hasattr(module, _ORDERED)
+    return not is_alike and find_base(kind) is not None and find_base(kind, "forward") is None
 
 
 _ORDERED = "data_format"
@@ -234,6 +228,8 @@ def _read_options(module: Any, norm: Norm, row: Convention | None) -> dict[str, 
     `normalized_shape` is not read.
     """
     found = read_numbers(module, norm)
+    if row is not None and norm.name == "wn":
+        found["keep"] = module.dim
     shape = getattr(module, "normalized_shape", None)
     if getattr(module, "data_format", None) == "channels_first":
         found["axes"] = (1,)
@@ -258,11 +254,22 @@ def read_numbers(module: Any, norm: Norm) -> dict[str, Any]:
 
 def _find_row(kind: type) -> Convention | None:
     """Return the row of conventions for a class or its nearest known base class; None if there is none."""
-    names = [base.__name__ for base in kind.__mro__]
-    for end in (_FROZEN, _FIRST):
-        if names[0].endswith(end):
-            return find_named_row(end)
-    return next((row for name in names if (row := find_named_row(name)) is not None), None)
+    end = next((end for end in (_FROZEN, _FIRST) if kind.__name__.endswith(end)), None)
+    return find_base(kind) if end is None else find_named_row(end)
+
+
+def find_base(kind: Any, method: str | None = None, layers_of: str | None = None) -> Convention | None:
+    """Return the row of conventions for a class or its nearest known base; None if there is none.
+
+    With the name of a method, also None if the class replaces that base's method. `layers_of` is as in
+    `find_named_row`.
+    """
+    for base in kind.__mro__:
+        row = find_named_row(base.__name__, layers_of)
+        if row is not None:
+            is_own = method is None or getattr(kind, method, None) is getattr(base, method, None)
+            return row if is_own else None
+    return None
 
 
 @functools.cache

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.auditing.dump_file import RUNNING, WEIGHTS, DumpWriter, LayerSettings
-from normcli.auditing.modules import find_named_row, find_parameters, read_numbers, require_norms
+from normcli.auditing.modules import find_base, find_parameters, read_numbers, require_norms
 from normcli.auditing.record_torch import Recorder
 from normcli.errors import DataError, UsageError
 from normcli.norms.layout import DEFAULT_LAYOUTS
@@ -53,18 +53,8 @@ class _Framework(NamedTuple):
     def looks_like_norm(self, layer: Any) -> bool:
         """Whether a layer's class or a base of it is a known norm, or has "norm" in its name, or an epsilon."""
         kind = type(layer)
-        return "norm" in kind.__name__.lower() or hasattr(layer, "epsilon") or self._find_base(kind) is not None
-
-    def _find_base(self, kind: type) -> Any:
-        """Return a class, or the nearest base of it, that is a known norm; None if there is none."""
-        return next((base for base in kind.__mro__ if find_named_row(base.__name__, self.like)), None)
-
-    def find_norm(self, kind: type) -> str | None:
-        """Return the norm of a class; None if no base is known, or the class replaces its base's method."""
-        base = self._find_base(kind)
-        row = None if base is None else find_named_row(base.__name__, self.like)
-        is_own = getattr(base, self.method, None) is getattr(kind, self.method, None)
-        return row.norm if row is not None and is_own else None
+        is_known = find_base(kind, None, self.like) is not None
+        return is_known or "norm" in kind.__name__.lower() or hasattr(layer, "epsilon")
 
     def record(
         self, writer: DumpWriter, name: str, layer: Any, x: Any, run: Callable[[], Any], *,
@@ -93,27 +83,27 @@ class _Framework(NamedTuple):
         if getattr(x, "is_meta", False):  # Keras calculates shapes alone
             return run()
         kind = type(layer)
-        norm, full = self.find_norm(kind), f"{kind.__module__}.{kind.__qualname__}"
-        settings = LayerSettings(name, norm, evaluation=evaluates, kind=full, left_out=left_out)
+        row, full = find_base(kind, self.method, self.like), f"{kind.__module__}.{kind.__qualname__}"
+        settings = LayerSettings(name, evaluation=evaluates, kind=full, left_out=left_out)
         problem, before = "", {}
-        if norm is None or getattr(layer, "rms_scaling", False):
-            problem = f"{kind.__name__}{'(rms_scaling=True)' if norm else ''} is no norm that is known"
+        if row is None or getattr(layer, "rms_scaling", False):
+            problem = f"{kind.__name__}{'(rms_scaling=True)' if row else ''} is no norm that is known"
         else:
             try:
                 before = {"input": self.give(x), **{role: self.read(layer, role) for role in RUNNING}}
             except _NO_VALUES:
                 problem = "its values are not known within jit, vmap, grad or remat: run the model outside"
         count, output = len(writer.layers), run()
-        if problem or norm is None:
+        if row is None or problem:
             if len(writer.layers) == count:
-                writer.add_call(settings._replace(norm=None, problem=problem))
+                writer.add_call(settings._replace(problem=problem))
             return output
         own = {role: self.read(layer, role) for role in WEIGHTS[:2]}
         after = {f"{role}_after": self.read(layer, role) for role in RUNNING if trains}
-        row = find_norm(norm)[0]
-        options = {"like": self.like, **read_numbers(layer, row), **_read_axes(layer, row, np.shape(x))}
+        norm = find_norm(row.norm)[0]
+        options = {"like": self.like, **read_numbers(layer, norm), **_read_axes(layer, norm, np.shape(x))}
         momentum = float(layer.momentum) if trains else None
-        settings = settings._replace(norm=row.name, options=options, momentum=momentum)
+        settings = settings._replace(norm=norm.name, options=options, momentum=momentum)
         writer.add_layer(settings, {**before, "output": self.give(output), **own, **after})
         return output
 
