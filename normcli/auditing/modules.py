@@ -119,8 +119,10 @@ def describe_module(name: str, module: Any, also: Mapping[Any, str]) -> LayerSet
     full = f"{kind.__module__}.{kind.__qualname__}"
     norm, own, row, note = _find_own(module, also)
     if norm is None:
-        example = f"also={{'{kind.__name__}': 'rms'}}"
-        problem = f"{kind.__name__} is no norm that is known: name it to record, as in {example}"
+        problem = f"{kind.__name__} is no norm that is known"
+        if not kind.__module__.startswith("torch."):
+            example = f"also={{'{kind.__name__}': 'rms'}}"
+            problem = f"{problem}: name it to record, as in {example}"
         return LayerSettings(name, kind=full, problem=problem)
     row_of_norm = find_norm(norm)[0]
     try:

@@ -203,8 +203,8 @@ class Recorder:
         """
 
         def catch(_: Any, function: Any, types: Any, args: Any = (), named: Any = None) -> Any:
-            is_other = getattr(function, "__name__", "") not in _FUNCTIONS
-            if self._torch.compiler.is_compiling() or is_other:
+            is_other = getattr(function, "__name__", "") not in _FUNCTIONS or not inspect.isfunction(function)
+            if self._torch.compiler.is_compiling() or is_other or any(vars(self._open_calls).values()):
                 return function(*args, **(named or {}))
             return self._call(function, args, named or {})
 
@@ -215,7 +215,7 @@ class Recorder:
         kind, frame = _FUNCTIONS[function.__name__], inspect.currentframe()
         while frame is not None and id(frame.f_locals.get("self")) not in self._names:
             frame = frame.f_back
-        if frame is None or any(vars(self._open_calls).values()) or not inspect.isfunction(function):
+        if frame is None:
             return function(*args, **named)
         name = f"{self._names[id(frame.f_locals['self'])]}.{function.__name__}".removeprefix(".")
         if kind is None:
