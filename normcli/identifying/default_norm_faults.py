@@ -11,7 +11,7 @@ from normcli.checking.ulp import choose_counting_dtype
 from normcli.dtypes import get_eps
 from normcli.engine.inputs import Inputs
 from normcli.errors import NormError
-from normcli.identifying.faults.claim import GAMMAS, OTHER_NORMS, keep_first
+from normcli.identifying.faults.claim import ANY_EPS, GAMMAS, OTHER_NORMS, keep_first
 from normcli.identifying.faults.fault_search import claims_of_places, open_cases, recover_one
 from normcli.identifying.faults.joint_search import open_joints, recover
 from normcli.identifying.faults.variant import NEAR
@@ -75,10 +75,11 @@ def add_claims(
     is_open = found.question.gamma is None and found.question.beta is None
     if is_open and not in_parts and claims and claims[0].ids <= GAMMAS:
         return found  # which a fitted gamma and beta say
-    asked = OTHER_NORMS | GAMMAS if is_open else OTHER_NORMS
+    others = OTHER_NORMS if is_open else ANY_EPS
+    asked = others | GAMMAS if is_open else others
     is_near = any(float(np.mean(case.differs)) <= _NEARLY_RIGHT for case in list_cases())
     told = [claim for claim in claims if not (is_near and _OTHER_AXES in claim.ids)]
-    told = [claim.leave_out(OTHER_NORMS) for claim in told if not claim.ids <= asked]
+    told = [claim.leave_out(others) for claim in told if not claim.ids <= asked]
     told = [claim for claim in told if not (is_open and claim.ids & GAMMAS)]
     if not told and in_parts and not found.doubtful and found.plain is None:
         return found._replace(claims=recover_one(list_cases()))

@@ -35,7 +35,7 @@ from normcli.identifying.faults.row_search import (
     try_rows,
     try_statistics,
 )
-from normcli.identifying.faults.tables.dividing import EPS
+from normcli.identifying.faults.tables.dividing import EPS, weigh_few_bits
 from normcli.identifying.faults.tables.parameters import PARAMETERS
 from normcli.identifying.faults.tables.places import (
     CAST,
@@ -110,11 +110,20 @@ def _calculate_shorter(case: Case) -> Case:
 def _list_careless(cases: tuple[Case, ...]) -> tuple[Case, ...]:
     """Return the cases with arithmetic in float32, but for those whose y is right within its rounding.
 
-    Empty if neither x nor y shows float32 (`may_be_of_float32`).
+    Cases are left out if neither x nor y (`may_be_of_float32`) nor the divisors that y shows are of float32.
     """
-    if not may_be_of_float32(cases[0].x, cases[0].y):
-        return ()
-    return tuple(case for case in map(_calculate_shorter, cases) if case.differs.any())
+    are_short = may_be_of_float32(cases[0].x, cases[0].y)
+    shown = (case for case in cases if are_short or _divides_by_float32(case))
+    return tuple(case for case in map(_calculate_shorter, shown) if case.differs.any())
+
+
+def _divides_by_float32(case: Case) -> bool:
+    """Whether the divisors recovered from y, or their reciprocals, are numbers of float32."""
+    divisor = case.used.divisor
+    return max(weigh_few_bits(case, numbers, _BITS_OF_FLOAT32) for numbers in (divisor, 1.0 / divisor)) >= CERTAIN
+
+
+_BITS_OF_FLOAT32 = 24
 
 
 def _open(cases: tuple[Case, ...], *, in_parts: bool) -> list[Claim]:

@@ -74,14 +74,14 @@ def _take_constant(case: Case) -> Iterator[Variant]:
             yield from label(divide(np.full_like(case.divisor, factor)), numbers, divisor=f"{factor:.6g}")
 
 
-_DIGITS = (1, 2, 3, 5, 8)
+_DIGITS = (1, 2, 3, 5, 8, 17)
 """Counts of significant digits to which a number recovered from y is rounded."""
 
 
 def _shorten(shown: float) -> Iterator[tuple[float, int]]:
     """Yield a number rounded to 1, 2, 3, 5 and 8 digits, each with the count of fitted numbers that it costs.
 
-    It costs 1 for up to 3 digits, 2 for 5, 3 for 8. Nothing unless the number is finite and above 0.
+    It costs 1 for up to 3 digits, 2 for 5, 3 for 8, 5 for 17, which are all of float64. Nothing unless the number is finite and above 0.
     """
     for digits in _DIGITS if 0.0 < shown < math.inf else ():
         yield float(f"{shown:.{digits}g}"), 1 + digits // 4
@@ -197,19 +197,20 @@ def _approximate(case: Case) -> Iterator[Variant]:
         yield from divide(1.0 / guess, most=f"{np.abs(guess * case.divisor - 1.0).max():.2g}")
     most = float(np.abs(case.used.divisor / case.divisor - 1.0).max())
     if most <= _FAST and is_near(case.used.mean - case.mean + case.divisor, case.divisor):
-        bits = max(_weigh_few_bits(case, count) for count in _TABLE_BITS)
+        bits = max(weigh_few_bits(case, 1.0 / case.used.divisor, count) for count in _TABLE_BITS)
         values = {"most": f"{most:.2g}"}
         numbers = 1 if bits >= CERTAIN else case.divisor.size + 1
         yield Variant(divisor=case.used.divisor, values=values, numbers=numbers, is_fitted=True)
 
 
-def _weigh_few_bits(case: Case, bits: int) -> float:
-    """Return the evidence, in bits, that reciprocals of the divisors recovered from y have at most `bits` bits.
+def weigh_few_bits(case: Case, recovered: Floats, bits: int) -> float:
+    """Return the evidence, in bits, that divisors recovered from y, or their reciprocals, have at most `bits` bits.
 
     0 if one is off such a number by more than its recovery allows.
     """
-    numbers = np.ldexp(np.frexp(1.0 / case.used.divisor)[0], bits)
-    allowed = _NEAR_A_NUMBER * np.ldexp(measure_doubt(case).divisor, bits)
+    numbers = np.ldexp(np.frexp(recovered)[0], bits)
+    recovery = count_roundings(case.count) * np.finfo(np.float64).eps
+    allowed = np.ldexp(_NEAR_A_NUMBER * measure_doubt(case).divisor + recovery, bits)
     if not np.all(np.abs(numbers - np.round(numbers)) <= allowed):
         return 0.0
     return float(-np.log2(np.clip(2.0 * allowed, np.finfo(float).tiny, 1.0)).sum())
