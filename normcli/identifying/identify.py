@@ -34,6 +34,7 @@ from normcli.identifying.faults.fault_search import (
     list_near_plans,
     open_cases,
     recover_one,
+    shows_means,
     shows_nothing,
 )
 from normcli.identifying.faults.joint_search import open_joints, recover
@@ -126,8 +127,10 @@ def _identify_any(question: Question, norm: str | None) -> Identification:
 
     found = add_claims(_tell_algorithm(_identify(question, norm, list_cases), list_cases), list_cases)
     is_of_lines = found.kind is Kind.AFFINE and found.plain is not None and bool(found.plain.axes)
-    if is_of_lines and question.subject is not None and x.size <= MOST_SAMPLED:
-        claims = recover_one([*open_cases((question.subject,), y, dtype)])
+    subject = question.subject
+    if is_of_lines and x.size <= MOST_SAMPLED and (subject is not None or not found.known):
+        tried = filter(shows_means, list_cases()) if subject is None else open_cases((subject,), y, dtype)
+        claims = recover_one([*tried])
         if claims and claims[0].fault.id != BOTH:  # as every line has another mean and divisor
             return found._replace(plain=None, claims=claims)
     is_told = found.kind is not Kind.NONE or found.reason or found.unchanged or found.reproductions
@@ -141,7 +144,7 @@ def _identify_any(question: Question, norm: str | None) -> Identification:
             return found._replace(claims=claims)
     near = find_near_map(x, y, dtype)
     if near is None:
-        asked = () if question.subject is None else open_cases((question.subject,), y, dtype)
+        asked = () if subject is None else open_cases((subject,), y, dtype)
         return found._replace(nearest=find_nearest(itertools.chain(asked, list_cases())))
     ways = enumerate_affine_steps(x.shape, gamma, beta)
     return found._replace(plain=near, evaluation=read_evaluation(near, ways))

@@ -154,10 +154,10 @@ class Claim(NamedTuple):
     def fits_as_well_as(self, other: Claim) -> bool:
         """Return True if this claim is about all of y, has fewer fitted numbers than `other`, and fits as well.
 
-        If `other` is an approximate root, whose fitted errors suit any divisors, the fit does not matter.
+        Of an approximate root, whose fitted errors suit any divisors, not the fit counts, but any evidence.
         """
-        is_any = other.fault.id == _APPROXIMATE
-        return self.region is None and self.numbers < other.numbers and (is_any or self.is_near(other.misfit))
+        fits = self.bits > 0.0 if other.fault.id == _APPROXIMATE else self.is_near(other.misfit)
+        return self.region is None and self.numbers < other.numbers and fits
 
     @property
     def is_of_any_errors(self) -> bool:
