@@ -222,9 +222,9 @@ def _list_codes() -> Topic:
     JSON names the rule that made them: scale-rounding, scale-group, scale-rounded-y, scale-largest,
     scale-reciprocal, scale-inverse, scale-tensor-inverse, scale-power-of-two, scale-eps, scale-least,
     scale-bare, scale-input, scale-ulp, scale-lowered, scale-ratio, scale-rounded, scale-shifted,
-    scale-signed, scale-one, scale-tensor-none, codes-rounded-y, codes-truncated, codes-floored,
-    codes-half-away, codes-divided-short, codes-swapped, codes-own-scale, codes-ulp or codes-reciprocal, as
-    fault.
+    scale-signed, scale-one, scale-tensor-none, scale-transposed, scale-tiled, codes-rounded-y,
+    codes-truncated, codes-floored, codes-half-away, codes-divided-short, codes-swapped, codes-format,
+    codes-own-scale, codes-ulp or codes-reciprocal, as fault.
     """
     from normcli.quantizing.formats import FORMATS as CODES
 
