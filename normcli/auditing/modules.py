@@ -29,7 +29,6 @@ _OPTIONS = {
     "alpha": ("alpha",),
     "exponent": ("beta",),
     "k": ("k",),
-    "keep": ("dim",),
 }
 """Option → the names that modules have for the attribute."""
 
@@ -41,12 +40,6 @@ _FIRST = "LayerNorm2d"
 
 _GATED = "RMSNormGated"
 """The end of the names of classes that take a gate beside their input."""
-
-_GATING_INPUT = (
-    "BambaRMSNormGated", "GraniteMoeHybridRMSNormGated", "MambaRMSNormGated", "NemotronHRMSNormGated",
-    "Zamba2RMSNormGated",
-)  # fmt: skip
-"""Gated classes that multiply by the gate before they normalize; others multiply the result."""
 
 _GATES = ("gate", "z")
 """The names that the `forward` of other classes has for a gate."""
@@ -104,7 +97,7 @@ def _find_own(
         return spec.name, dict(spec.own), None, ""
     row, note = None if _overrides(module) else _find_row(kind), ""
     if row is None and kind.__name__.endswith(_GUESSED):
-        row, note = _find_named_row("LlamaRMSNorm"), f"{kind.__name__} is taken for rms as in Llama"
+        row, note = find_named_row("LlamaRMSNorm"), f"{kind.__name__} is taken for rms as in Llama"
     return (None, {}, None, "") if row is None else (row.norm, {"like": row.framework}, row, note)
 
 
@@ -126,7 +119,8 @@ def describe_module(name: str, module: Any, also: Mapping[Any, str]) -> LayerSet
     full = f"{kind.__module__}.{kind.__qualname__}"
     norm, own, row, note = _find_own(module, also)
     if norm is None:
-        problem = f"{kind.__name__} is no norm that is known: name it with also="
+        example = f"also={{'{kind.__name__}': 'rms'}}"
+        problem = f"{kind.__name__} is no norm that is known: name it to record, as in {example}"
         return LayerSettings(name, kind=full, problem=problem)
     row_of_norm = find_norm(norm)[0]
     try:
@@ -142,6 +136,7 @@ def describe_module(name: str, module: Any, also: Mapping[Any, str]) -> LayerSet
     tracks = keeps and getattr(module, "track_running_stats", True)
     is_frozen = kind.__name__.endswith(_FROZEN)
     learns = bool(module.training) and tracks and not is_frozen
+    norm_first = getattr(module, "norm_before_gate", None)
     momentum, counter = getattr(module, "momentum", None), getattr(module, "num_batches_tracked", None)
     if momentum is None:  # torch: batch norm takes the plain average, instance norm does not update
         momentum = "none" if row_of_norm.axes is AxesRule.ALL_BUT_CHANNEL else 0.0
@@ -153,7 +148,7 @@ def describe_module(name: str, module: Any, also: Mapping[Any, str]) -> LayerSet
         kind=full, note=note, is_guess=bool(note),
         problem=problem,
         gate_act=getattr(module, "activation", Activation.SILU.value) if kind.__name__.endswith(_GATED) else "",
-        gates_input=_gates_input(module),
+        gates_input=None if norm_first is None else not norm_first,
     )  # fmt: skip
     return settings if getattr(module, "elementwise_affine", True) else settings.add_note(_NO_AFFINE)
 
@@ -178,7 +173,7 @@ def describe_further(
         The shape of the input.
     """
     norm, roles = find_norm(settings.norm or "")[0], dict[Any, str]()
-    act, is_asked = getattr(module, "activation", None), _find_named_row(type(module).__name__) is None
+    act, is_asked = getattr(module, "activation", None), find_named_row(type(module).__name__) is None
     for key, (name, own) in further.items():
         role = next((role for role, names in PARAMETERS.items() if name in names), None)
         axes = align(own, shape)
@@ -215,24 +210,11 @@ def align(own: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
     return ()
 
 
-def _gates_input(module: Any) -> bool | None:
-    """Whether a gate multiplies a module's input, by its attribute or its class; None if neither says so."""
-    norm_first = getattr(module, "norm_before_gate", None)
-    if norm_first is not None:
-        return not norm_first
-    return type(module).__name__ in _GATING_INPUT or None
-
-
 def _overrides(module: Any) -> bool:
     """Whether a module's class is unknown and replaces the `forward` of a known class that it inherits from."""
     kind = type(module)
-    if _find_named_row(kind.__name__) is not None or kind.__name__.endswith((_FROZEN, _FIRST)):
-        return False
-    own: Any = kind
-    base = next((base for base in kind.__mro__ if _find_named_row(base.__name__) is not None), None)
-    return (
-        base is not None and own.forward is not getattr(base, "forward", None) and not hasattr(module, _ORDERED)
-    )
+    is_alike = kind.__name__.endswith((_FROZEN, _FIRST)) or hasattr(module, _ORDERED)
+    return not is_alike and find_base(kind) is not None and find_base(kind, "forward") is None
 
 
 _ORDERED = "data_format"
@@ -246,6 +228,8 @@ def _read_options(module: Any, norm: Norm, row: Convention | None) -> dict[str, 
     `normalized_shape` is not read.
     """
     found = read_numbers(module, norm)
+    if row is not None and norm.name == "wn":
+        found["keep"] = module.dim
     shape = getattr(module, "normalized_shape", None)
     if getattr(module, "data_format", None) == "channels_first":
         found["axes"] = (1,)
@@ -270,16 +254,37 @@ def read_numbers(module: Any, norm: Norm) -> dict[str, Any]:
 
 def _find_row(kind: type) -> Convention | None:
     """Return the row of conventions for a class or its nearest known base class; None if there is none."""
-    names = [base.__name__ for base in kind.__mro__]
-    for end in (_FROZEN, _FIRST):
-        if names[0].endswith(end):
-            return _find_named_row(end)
-    return next((row for name in names if (row := _find_named_row(name)) is not None), None)
+    end = next((end for end in (_FROZEN, _FIRST) if kind.__name__.endswith(end)), None)
+    return find_base(kind) if end is None else find_named_row(end)
+
+
+def find_base(kind: Any, method: str | None = None, layers_of: str | None = None) -> Convention | None:
+    """Return the row of conventions for a class or its nearest known base; None if there is none.
+
+    With the name of a method, also None if the class replaces that base's method. `layers_of` is as in
+    `find_named_row`.
+    """
+    for base in kind.__mro__:
+        row = find_named_row(base.__name__, layers_of)
+        if row is not None:
+            is_own = method is None or getattr(kind, method, None) is getattr(base, method, None)
+            return row if is_own else None
+    return None
 
 
 @functools.cache
-def _find_named_row(name: str) -> Convention | None:
-    return next((row for row in CONVENTIONS if name in row.modules), None)
+def find_named_row(name: str, layers_of: str | None = None) -> Convention | None:
+    """Return the row of conventions for a class by its name; None if there is none.
+
+    `layers_of` is `keras` or `flax-linen` for a class of their layers, None for PyTorch's modules.
+    """
+    rows = (row for row in CONVENTIONS if name in row.modules)
+    own = (row for row in rows if (row.framework if row.framework in _LAYERED else None) == layers_of)
+    return next(own, None)
+
+
+_LAYERED = ("keras", "flax-linen")
+"""The frameworks whose rows of conventions name layers of their own, not PyTorch's modules."""
 
 
 def require_norms(also: Mapping[Any, str]) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.auditing.dump_file import RUNNING, WEIGHTS, DumpWriter, LayerSettings
-from normcli.auditing.modules import find_parameters, read_numbers, require_norms
+from normcli.auditing.modules import find_base, find_parameters, read_numbers, require_norms
 from normcli.auditing.record_torch import Recorder
 from normcli.errors import DataError, UsageError
 from normcli.norms.layout import DEFAULT_LAYOUTS
@@ -37,8 +37,6 @@ class _Framework(NamedTuple):
     ----------
     like : str
         The framework's name in the table of conventions.
-    norms : mapping of str to str
-        Class of layers → its norm.
     read : callable
         Takes a layer and a role of `WEIGHTS`; returns the array that the layer has for it now, or None.
     give : callable
@@ -48,7 +46,6 @@ class _Framework(NamedTuple):
     """
 
     like: str
-    norms: Mapping[str, str]
     read: Callable[[Any, str], Any]
     give: Callable[[Any], Any]
     method: str
@@ -56,14 +53,8 @@ class _Framework(NamedTuple):
     def looks_like_norm(self, layer: Any) -> bool:
         """Whether a layer's class or a base of it is a known norm, or has "norm" in its name, or an epsilon."""
         kind = type(layer)
-        is_known = any(base.__name__ in self.norms for base in kind.__mro__)
+        is_known = find_base(kind, None, self.like) is not None
         return is_known or "norm" in kind.__name__.lower() or hasattr(layer, "epsilon")
-
-    def find_norm(self, kind: type) -> str | None:
-        """Return the norm of a class; None if no base is known, or the class replaces its base's method."""
-        base: Any = next((base for base in kind.__mro__ if base.__name__ in self.norms), None)
-        is_replaced = getattr(base, self.method, None) is not getattr(kind, self.method, None)
-        return None if base is None or is_replaced else self.norms[base.__name__]
 
     def record(
         self, writer: DumpWriter, name: str, layer: Any, x: Any, run: Callable[[], Any], *,
@@ -92,27 +83,27 @@ class _Framework(NamedTuple):
         if getattr(x, "is_meta", False):  # Keras calculates shapes alone
             return run()
         kind = type(layer)
-        norm, full = self.find_norm(kind), f"{kind.__module__}.{kind.__qualname__}"
-        settings = LayerSettings(name, norm, evaluation=evaluates, kind=full, left_out=left_out)
-        if norm is None or getattr(layer, "rms_scaling", False):
-            words, count = f"{kind.__name__}{'(rms_scaling=True)' if norm else ''}", len(writer.layers)
-            output = run()
+        row, full = find_base(kind, self.method, self.like), f"{kind.__module__}.{kind.__qualname__}"
+        settings = LayerSettings(name, evaluation=evaluates, kind=full, left_out=left_out)
+        problem, before = "", {}
+        if row is None or getattr(layer, "rms_scaling", False):
+            problem = f"{kind.__name__}{'(rms_scaling=True)' if row else ''} is no norm that is known"
+        else:
+            try:
+                before = {"input": self.give(x), **{role: self.read(layer, role) for role in RUNNING}}
+            except _NO_VALUES:
+                problem = "its values are not known within jit, vmap, grad or remat: run the model outside"
+        count, output = len(writer.layers), run()
+        if row is None or problem:
             if len(writer.layers) == count:
-                writer.add_call(settings._replace(norm=None, problem=f"{words} is no norm that is known"))
+                writer.add_call(settings._replace(problem=problem))
             return output
-        try:
-            before = {"input": self.give(x), **{role: self.read(layer, role) for role in RUNNING}}
-        except _NO_VALUES:
-            words = "its values are not known within jit, vmap, grad or remat: run the model outside"
-            writer.add_call(settings._replace(norm=None, problem=words))
-            return run()
-        output = run()
         own = {role: self.read(layer, role) for role in WEIGHTS[:2]}
         after = {f"{role}_after": self.read(layer, role) for role in RUNNING if trains}
-        row = find_norm(norm)[0]
-        options = {"like": self.like, **read_numbers(layer, row), **_read_axes(layer, row, np.shape(x))}
+        norm = find_norm(row.norm)[0]
+        options = {"like": self.like, **read_numbers(layer, norm), **_read_axes(layer, norm, np.shape(x))}
         momentum = float(layer.momentum) if trains else None
-        settings = settings._replace(norm=row.name, options=options, momentum=momentum)
+        settings = settings._replace(norm=norm.name, options=options, momentum=momentum)
         writer.add_layer(settings, {**before, "output": self.give(output), **own, **after})
         return output
 
@@ -169,13 +160,6 @@ def _give_keras(values: Any) -> Any:
 
 _KERAS = _Framework(
     "keras",
-    {
-        "LayerNormalization": "ln",
-        "BatchNormalization": "bn",
-        "GroupNormalization": "gn",
-        "RMSNormalization": "rms",
-        "UnitNormalization": "lp",
-    },
     _read_keras,
     _give_keras,
     "call",
@@ -197,7 +181,6 @@ def _read_flax(layer: Any, role: str) -> Any:
 
 _FLAX = _Framework(
     "flax-linen",
-    {"LayerNorm": "ln", "BatchNorm": "bn", "GroupNorm": "gn", "RMSNorm": "rms", "InstanceNorm": "in"},
     _read_flax,
     np.asarray,
     "__call__",

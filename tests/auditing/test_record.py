@@ -194,7 +194,8 @@ def test_a_header_that_outgrows_its_room(monkeypatch):
 
 
 def test_classes_are_known_by_the_table():
-    names = [name for row in CONVENTIONS for name in row.modules]
+    others = "keras", "flax-linen"
+    names = [(row.framework in others and row.framework, name) for row in CONVENTIONS for name in row.modules]
     assert len(names) == len(set(names))
     frozen = type("DetrFrozenBatchNorm2d", (nn.BatchNorm2d,), {})(3)
     assert describe_module("a", frozen, {}).evaluation
@@ -366,7 +367,7 @@ class Scale(nn.Module):
 def test_classes_that_are_not_known_are_said_and_not_judged(tmp_path, norm, problem):
     told = judge(nn.Sequential(norm, nn.GroupNorm(1, 3)), lambda m: m(IMAGES), tmp_path)
     first, second = told.data()["layers"]
-    assert (first["ok"], first["problem"]) == (None, f"{problem}: name it with also=")
+    assert (first["ok"], first["problem"].startswith(f"{problem}: name it ")) == (None, True)
     assert (second["ok"], told.ok) == (True, False)
 
 

@@ -57,7 +57,7 @@ GAMMAS = frozenset(("affine-constant", "affine-offset"))
 _APPROXIMATE = "stats-approximate"
 """The id of an approximate root."""
 
-_ANY_NUMBER = GAMMAS | {"stats-constant", "affine-gamma-shifted"}
+ANY_NUMBER = GAMMAS | {"stats-constant", "affine-gamma-shifted"}
 """The faults of one number for all of y, which may be any."""
 
 ANY_EPS = frozenset(("stats-eps-other", "stats-eps-outside", "stats-ddof"))
@@ -270,9 +270,9 @@ def rank_claims(claims: Iterable[Claim], *, is_asked: bool = False) -> tuple[Cla
     first = [claim for claim in certain if claim.rank == least]
     best = min(claim.misfit for claim in first)
     shown = max((c.bits_shown for c in first if not math.isnan(c.bits_shown)), default=0.0)
-    plain = [claim for claim in first if not claim.ids <= _ANY_NUMBER and claim.is_near(best)]
+    plain = [claim for claim in first if not claim.ids <= ANY_NUMBER and claim.is_near(best)]
     less_likely = (
-        not one.is_near(best) or one.bits_shown < shown - CERTAIN or (plain and one.ids <= _ANY_NUMBER)
+        not one.is_near(best) or one.bits_shown < shown - CERTAIN or (plain and one.ids <= ANY_NUMBER)
         for one in certain
     )
     ranked = [one._replace(rank=one.rank + bool(less)) for one, less in zip(certain, less_likely, strict=True)]

@@ -196,7 +196,7 @@ def find_nearest(cases: Iterable[Case]) -> NearNorm | None:
         off = np.abs(case.y - case.right.values)
         size = _average(off)
         is_all_over = case.y.size >= _LEAST_NEAR and 2 * np.count_nonzero(case.differs) > case.y.size
-        if not is_all_over or not size <= min(most, _NEARLY * spread):  # NaN is not
+        if not is_all_over or not size <= most or not size <= _NEARLY * spread:  # NaN is not
             continue
         line = np.polynomial.Polynomial.fit(case.x.ravel(), case.y.ravel(), 1)
         of_groups = case.predict(Variant(*case.used)).values

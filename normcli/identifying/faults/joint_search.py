@@ -13,6 +13,7 @@ from normcli.checking.fault import find_fault
 from normcli.checking.half_precision import may_be_of_float32
 from normcli.identifying.faults.case_sampling import LIKELY, change_case
 from normcli.identifying.faults.claim import (
+    ANY_NUMBER,
     DDOFS,
     GATE_ORDERS,
     OVERFLOWS,
@@ -222,7 +223,7 @@ def _find_parts(case: Case, rows: Sequence[Row] = STATISTICS) -> Iterator[Found]
     """
     tried = [*(one for one in try_all(case, rows) if one.share >= LIKELY), *try_rest(case)]
     right = Found((), (), case.right, ~case.differs)
-    whole = [right, *(one for one in tried if one.moves(right) and _is_of_groups(case, one))]
+    whole = [right, *(one for one in tried if one.moves(right) and _holds_beyond_a_group(case, one))]
     for one in sorted(whole, key=lambda one: -one.share)[:_MOST_WHOLE]:
         region = find_region(case, ~one.explained) or _find_few(case, one)
         if region is None and not np.isfinite(case.y).any():
@@ -231,9 +232,12 @@ def _find_parts(case: Case, rows: Sequence[Row] = STATISTICS) -> Iterator[Found]
             yield from _tell_region(case, one, region, (*STATISTICS, *REST))
 
 
-def _is_of_groups(case: Case, one: Found) -> bool:
-    """Whether a finding explains values of more groups than it has fitted numbers."""
-    return not one.is_fitted and int(np.count_nonzero(one.explained.any(case.axes))) > one.numbers
+def _holds_beyond_a_group(case: Case, one: Found) -> bool:
+    """Whether a finding's numbers hold in several groups: a number of one alone is its mean or divisor."""
+    if one.is_fitted or not ANY_NUMBER.issuperset(fault.id for fault in one.faults):
+        return not one.is_fitted
+    holds = one.explained.mean(case.axes) >= LIKELY
+    return bool(holds.size == 1 or np.count_nonzero(holds) > 1)
 
 
 def _tell_region(case: Case, one: Found, region: IndexRegion, rows: Sequence[Row]) -> Iterator[Found]:

@@ -125,6 +125,32 @@ def _take_other_eps(case: Case, *, moves: bool = False) -> Iterator[Variant]:
             yield Variant(divisor=moved.root(case.square, eps), values=values, numbers=numbers)
 
 
+_SCALES = 255.0, 127.5, 256.0, 128.0, 127.0
+"""The numbers by which bytes are divided, to lie between 0 and 1, or between −1 and 1."""
+
+_NEARER = 8.0
+"""Every usual eps is at least this many times as far from the eps that y shows as a scaled one."""
+
+
+def _scale_input(case: Case) -> Iterator[Variant]:
+    """Yield variants of x divided by a usual scale, and by √n and 1/√n for each length n: eps alone shows it.
+
+    Left out are scales with an eps that is large beside the variances, or not much nearer than any usual eps to
+    the one that y shows.
+    """
+    shown = float(np.median(case.unroot(case.used.divisor, case.square)))
+    usual = min(abs(eps - shown) for eps in COMMON_EPS)
+    is_outside = case.plan.spec.eps_mode is EpsMode.OUTSIDE
+    scales = {f"divided by {scale:g}": scale for scale in _SCALES}
+    for n in sorted({case.count, *case.x.shape} - {1}):
+        scales |= {f"divided by √{n}": math.sqrt(n), f"multiplied by √{n}": 1.0 / math.sqrt(n)}
+    for how, scale in scales.items():
+        eps = case.eps * (scale if is_outside else scale**2)
+        is_nearer = _NEARER * abs(eps - shown) <= usual
+        if is_nearer and not is_odd_eps(eps, np.sqrt(case.square) if is_outside else case.square):
+            yield Variant(divisor=case.root(case.square, eps), values={"how": how})
+
+
 def _change_ddof(case: Case) -> Iterator[Variant]:
     """Yield variants whose sum of squares is divided by n or by n − 1, whichever the norm does not divide by.
 
@@ -256,6 +282,7 @@ DIVIDING: Sequence[Row] = (
     Row("stats-length",
         lambda c: [Variant(square=c.square * c.freedom),
                    *divide(c.divisor * math.sqrt(c.count), np.sqrt(c.square * c.freedom))]),
+    Row("before-input-scaled", _scale_input, "eps"),
     *EPS,
     Row("stats-ddof", _change_ddof, "mean"),
     Row("stats-eps-twice",
