@@ -80,8 +80,6 @@ class _Framework(NamedTuple):
         left_out : str
             The name of a further argument, as a mask, that the layer takes; empty without one.
         """
-        if getattr(x, "is_meta", False):  # Keras calculates shapes alone
-            return run()
         kind = type(layer)
         row, full = find_base(kind, self.method, self.like), f"{kind.__module__}.{kind.__qualname__}"
         settings = LayerSettings(name, evaluation=evaluates, kind=full, left_out=left_out)
@@ -194,12 +192,15 @@ def _watch_keras(model: Any, writer: DumpWriter) -> Iterator[None]:
 
     Each call is written; at the end, also after an error, the layers' own methods are restored.
     """
+    from keras.src import backend
 
     def wrap(layer: Any) -> Any:
         call, name = layer.call, layer.path or layer.name
 
         @functools.wraps(call)
         def record_call(inputs: Any, *args: Any, **options: Any) -> Any:
+            if backend.in_symbolic_scope():  # Keras calculates shapes alone
+                return call(inputs, *args, **options)
             is_batch = hasattr(layer, "moving_mean")
             given = {**dict(zip(("training", "mask"), args, strict=False)), **options}
             trains = is_batch and bool(given.get("training")) and layer.trainable
