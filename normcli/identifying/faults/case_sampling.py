@@ -305,11 +305,10 @@ def choose_case_eps(case: Case) -> Case:
         tried += [(eps, np.sqrt(np.maximum(few.square, eps))) for eps in usual]
         shares = [float(few.explains(few.predict(Variant(divisor=divisor))).mean()) for _, divisor in tried]
     best = int(np.argmax(shares))
-    is_by_luck = shares[best] < min(1.0, shares[0] + _LUCK / math.sqrt(few.y.size))
+    is_by_luck = shares[best] < min(1.0, shares[0] + 1.0 / math.sqrt(few.y.size))
     if tried[best][0] == case.eps or shares[best] < _HALF or is_by_luck:
         return case
     return replace(case, plan=case.plan.change_spec(eps=tried[best][0]))
 
 
-_HALF, _LUCK = 0.5, 2.0
-"""The least share of right values, and by how many times 1 / √n another share has to be larger."""
+_HALF = 0.5

@@ -221,8 +221,17 @@ def _diagnose_kind(found: Identification, layout: Layout) -> Diagnosis:
     step = _suggest_input(found.question)
     if found.question.gamma is None and found.question.beta is None:
         step = "give --gamma and --beta, if the kernel has them"
+        if size <= _OF_AN_INDEX * max(found.question.x.shape):
+            unknown = ("each index of an axis has at most 2 values, which a gamma and a beta of its own fit",)
+            return Diagnosis(
+                Kind.UNDECIDED, "y may be any norm with unknown gamma and beta", unknown, next_step=step
+            )
     tried = "every norm was tried over all axes, and every map a · x + b"
     return Diagnosis(Kind.NONE, "nothing known explains y", (tried,), next_step=step)
+
+
+_OF_AN_INDEX = 2
+"""The most values to which some gamma and beta always lead."""
 
 
 def diagnose_near(near: NearNorm, layout: Layout) -> Diagnosis:
