@@ -204,8 +204,8 @@ def _measure_dx(terms: GradientTerms, lost: Floats | float = 0.0) -> Floats:
     pulled, squares = np.abs(terms.slope * terms.divisor) * xhat, xhat * xhat
     share = np.nan_to_num(pulled.sum(terms.axes, keepdims=True) / squares.sum(terms.axes, keepdims=True))
     moved = xhat + lost * (1.0 + xhat)
-    mean = size.mean(terms.axes, keepdims=True) if terms.centres else 0.0
-    pull = share * moved * (size * moved).sum(terms.axes, keepdims=True)
+    mean = size.mean(terms.axes, keepdims=True) * np.abs(terms.a * terms.share) if terms.centres else 0.0
+    pull = share * moved * (size * moved).sum(terms.axes, keepdims=True) * np.abs(terms.b * terms.share)
     result: Floats = (size + mean + pull) * (1.0 + lost) / terms.divisor
     return result
 
