@@ -235,7 +235,10 @@ def find_cause(
         return None
     with np.errstate(all="ignore"):
         wide, terms = actual.astype(np.float64), make_terms(exact)
-        scales, all_count = GradientScales.of(exact, name, actual, right, terms), exact.inputs.selection is None
+        scales, all_count = (
+            GradientScales.of(exact, name, actual.dtype, right, terms),
+            exact.inputs.selection is None,
+        )
         if not actual.any() and scales.find_level(right) > 0:
             over = find_overflow(exact, name, actual.dtype, terms)
             return GradientFinding(name, _say(name, find_fault(OVERFLOW if over else ZERO), [over]))
@@ -345,7 +348,7 @@ def _is_rounding_of(case: WrongGradient, wrong: Wrong, size: float, scales: Grad
     """Whether rounding in a kernel with the fault may come to an error of this size, if its terms are known."""
     if wrong.terms is None or wrong.terms.w.shape != case.t.w.shape:
         return False
-    own = GradientScales.of(case.exact, case.name, case.actual, wrong.gradient, wrong.terms)
+    own = GradientScales.of(case.exact, case.name, scales.dtype, wrong.gradient, wrong.terms)
     return size <= scales.measure(own.roundings[len(scales.roundings) - 1].bound)
 
 
