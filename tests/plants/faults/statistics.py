@@ -344,8 +344,9 @@ _FORMULAS = (
     coarse("stats-mean-twice", "mean subtracted twice", lambda k: k.finish(2 * k.mean), LN, BN, LN_ROWS, ways=NEAR),
     coarse("stats-other-row", "statistics of the flat index c · N + n", _transpose, GN, IN, LN, ways=NEAR),
     coarse("stats-count", "squares divided by the length of another axis", lambda k: k.finish(square=k.square * (k.n / k.shape[0])), LN, BN, LN_ROWS),
-    coarse("stats-mean-subtracted", "mean subtracted", lambda k: k.finish(k.batch_mean, k.square), RMS, RMS_ROWS, QK),
-    coarse("stats-variance", "variance in the place of the mean square", lambda k: k.finish(square=k.batch_square), RMS, RMS_ROWS, QK, times=2),
+    # The second names are those of layer norm, which identify takes for the norm: both are the same kernel.
+    coarse("stats-mean-subtracted stats-mean-square", "mean subtracted", lambda k: k.finish(k.batch_mean, k.square), RMS, RMS_ROWS, QK),
+    coarse("stats-variance stats-no-mean", "variance in the place of the mean square", lambda k: k.finish(square=k.batch_square), RMS, RMS_ROWS, QK, times=2),
     coarse("stats-absolute", "mean absolute deviation", lambda k: k.finish(divisor=k.average(np.abs(k.x - k.mean)) + k.eps), LN, BN, LN_ROWS, ZSCORE),
     coarse("stats-absolute", "mean absolute value", lambda k: k.finish(divisor=k.average(np.abs(k.x)) + k.eps), RMS, RMS_ROWS, ways=NEAR),
     coarse("stats-median", "median in the place of the mean", lambda k: _centre_by_median(k, divides=False), LN, BN, ZSCORE, LN_ROWS),

@@ -271,7 +271,7 @@ def _find_dropped(case: Case) -> Selected:
     _, y = weigh_standardized(case)
     off = case.right.allowed + measure_unit(np.nan_to_num(case.y), case.dtype)
     off = np.broadcast_to(off / np.abs(case.gamma * case.factor), y.shape)
-    y, off = (values.transpose(order).reshape(case.divisor.size, -1) for values in (y, off))
+    y, off = (case.lay_rows(values).reshape(case.divisor.size, -1) for values in (y, off))
     ranked = np.sort(y, -1)
     count = max(1, int(_LEAST_SHARE * y.shape[1]))
     first = (ranked[:, count:] - ranked[:, :-count]).argmin(-1)[:, None]

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _MOST_PARTS = 64
 """The most equal parts into which an axis is split, and the most indices that are tried one by one."""
 
+_VARIANCE = "the variance is"
+
 _MOST_NAMED = 8
 """With more parts than this, statistics of a single part are not tried."""
 
@@ -102,12 +104,12 @@ def _miscount(case: Case) -> Iterator[Variant]:
 
 
 def _list_lines(case: Case) -> Iterator[tuple[str, Floats]]:
-    """Yield pairs (name, x in another shape), with the values along which a kernel may take only a part.
+    """Yield pairs (name, x − mean in another shape), with values along which a kernel may take only a part.
 
     First, all values of a group are the last axis: shape (*kept axes, 1, values of a group). If several reduced
     axes are longer than 1, then each is the last axis: shape (*kept axes, other values of a group, length).
     """
-    rows = case.lay_rows()
+    rows = case.lay_rows(case.deviations)
     shape = rows.shape[: rows.ndim - len(case.axes)]
     wide = [place for place, axis in enumerate(case.axes) if case.x.shape[axis] > 1]
     name = case.name_axis(case.axes[wide[0]]) if len(wide) == 1 else "a group"
@@ -190,7 +192,7 @@ class Summed(NamedTuple):
     Parameters
     ----------
     sums, squares : ndarray
-        The sums of x and of x².
+        The sums of x − mean and of its squares, of the right mean (0 for a norm without).
     counts, divided : ndarray or int
         The sum of the weights, and the number by which sums are divided.
     own, square : ndarray
@@ -204,29 +206,28 @@ class Summed(NamedTuple):
     own: Floats
     square: Floats
 
-    def combine(self, *, centres: bool) -> list[tuple[Floats, Floats]]:
-        """Return the means and variances that kernels make of the sums: wrong are both, or one of them.
+    def combine(self, *, centres: bool) -> list[tuple[str, Floats, Floats]]:
+        """Return (words, mean, variance) of each way to make statistics of the sums: wrong are both, or one.
 
-        A mean of its own sums is wrong with or without the variance about it; the last two are E[x²] − E[x]²
-        and the variance of a part, divided by the whole count.
+        The last three are the variance of all values about the wrong mean, E[x²] − E[x]², and the variance of a
+        part, divided by the whole count.
         """
-        mean = self.sums / self.divided if centres else np.zeros_like(self.sums)
-        about, alone = (
-            (self.squares - 2.0 * centre * self.sums + self.counts * centre**2) / self.divided
-            for centre in (mean, self.own)
-        )
-        whole, square = (np.broadcast_to(values, alone.shape) for values in (self.own, self.square))
+        alone = self.squares / self.divided
+        own, square = (np.broadcast_to(values, alone.shape) for values in (self.own, self.square))
         if not centres:
-            return [(whole, alone)]
-        part = self.sums / self.counts
+            return [("statistics are", own, alone)]
+        mean, part = (self.sums + own * self.counts) / self.divided, self.sums / self.counts
+        moved = mean - own
+        about = (self.squares - 2.0 * moved * self.sums + self.counts * moved**2) / self.divided
+        raw = self.squares + 2.0 * own * self.sums + self.counts * own**2
         return [
-            (mean, about),
-            (whole, alone),
-            (whole, about),
-            (mean, square),
-            (mean, square + (self.own - mean) ** 2),
-            (mean, self.squares / self.divided - mean**2),
-            (part, (self.squares - self.counts * part**2) / self.divided),
+            ("statistics are", mean, about),
+            (_VARIANCE, own, alone),
+            (_VARIANCE, own, about),
+            ("the mean is", mean, square),
+            (_VARIANCE, mean, square + moved**2),
+            (_VARIANCE, mean, raw / self.divided - mean**2),
+            (_VARIANCE, own + part, (self.squares - self.sums * part) / self.divided),
         ]
 
 
@@ -254,12 +255,13 @@ def _list_weighted(case: Case) -> list[tuple[str, Variant]]:
                 continue
             sums, squares, counts = (values @ run.weigh(length)[:, None] for values in every[:3])
             summed = Summed(sums, squares, counts, case.count if keeps_count else counts, *own)
-            mean, square = summed.combine(centres=case.centres)[way]
+            what, mean, square = summed.combine(centres=case.centres)[way]
             one = Variant(mean.reshape(shape), square=square.reshape(shape))
             kind = ("tail-skipped" if keeps_count else "partial") if is_head else "weighted"
             values: dict[str, Any] = {
                 "part": run.end,
                 "skipped": length - run.end,
+                "what": what,
                 "how": run.describe(name, length),
             }
             found += (
@@ -279,8 +281,8 @@ def _seek_runs(case: Case, every: Sequence[Floats]) -> Iterator[tuple[float, int
     ----------
     case : Case
     every : sequence of ndarray
-        Along the axis, the sums of x and of x² of each group, and the count of values; and the norm's means and
-        variances.
+        Along the axis, sums of x − mean and of its squares for each group, and counts of values; and the norm's
+        means and variances.
     """
     few = spread_indices(len(every[0]), _FEW_GROUPS)
     length = every[0].shape[1]
@@ -297,7 +299,7 @@ def _seek_runs(case: Case, every: Sequence[Floats]) -> Iterator[tuple[float, int
                 for values in folded
             )
             trial = Summed(sums, squares, counts, case.count if keeps_count else counts, own, square)
-            for way, (mean, variance) in enumerate(trial.combine(centres=case.centres)):
+            for way, (_, mean, variance) in enumerate(trial.combine(centres=case.centres)):
                 off = np.abs(case.root(variance) / divisor - 1.0)
                 off += np.abs(mean - used) / np.abs(divisor) if case.centres else 0.0
                 off = np.median(off, 0)

@@ -137,7 +137,7 @@ def _add_narrowly(case: Case) -> tuple[NarrowSums, ...]:
         return ()
     if case.explains(case.predict(_soften(case, Variant(*case.used)))).mean() < _ON_LINES:
         return ()
-    rows = case.lay_rows().reshape(-1, case.count).astype(find_type(case.dtype.name))
+    rows = case.lay_rows(case.x).reshape(-1, case.count).astype(find_type(case.dtype.name))
     formula, found = RowFormula.of(case.plan), []
     for algorithm in ALGORITHMS.values():
         if formula.centres or algorithm.squares:
@@ -261,7 +261,7 @@ def weigh_cancelling(case: Case) -> float:
 
     0 if the case has parts of groups, or running statistics.
     """
-    rows = case.lay_rows().reshape(case.divisor.size, -1)
+    rows = case.lay_rows(case.x).reshape(case.divisor.size, -1)
     if rows.shape[1] != case.count or case.stored is not None:
         return 0.0
     dtype = np.dtype(np.float64 if case.arithmetic < get_eps(np.dtype(np.float32)) else np.float32)
