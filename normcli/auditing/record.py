@@ -57,9 +57,8 @@ class _Framework(NamedTuple):
         return is_known or "norm" in kind.__name__.lower() or hasattr(layer, "epsilon")
 
     def record(
-        self, writer: DumpWriter, name: str, layer: Any, x: Any, run: Callable[[], Any], *,
-        evaluates: bool, trains: bool, left_out: str = "",
-    ) -> Any:  # fmt: skip
+        self, writer: DumpWriter, settings: LayerSettings, layer: Any, x: Any, run: Callable[[], Any]
+    ) -> Any:
         """Run a layer, write the call, and return its output.
 
         A layer of an unknown class is written as such, unless norms within it were.
@@ -67,25 +66,16 @@ class _Framework(NamedTuple):
         Parameters
         ----------
         writer : DumpWriter
-        name : str
-            The layer's name in the model.
+        settings : LayerSettings
+            The settings without class, norm and options; with a momentum, running statistics are updated.
         layer, x : object
             The layer and its input.
         run : callable
             Takes nothing, and returns the layer's output.
-        evaluates : bool
-            Whether the layer normalizes with running statistics.
-        trains : bool
-            Whether the layer updates running statistics.
-        left_out : str
-            The name of a further argument, as a mask, that the layer takes; empty without one.
         """
-        if getattr(x, "is_meta", False):  # Keras calculates shapes alone
-            return run()
-        kind = type(layer)
-        row, full = find_base(kind, self.method, self.like), f"{kind.__module__}.{kind.__qualname__}"
-        settings = LayerSettings(name, evaluation=evaluates, kind=full, left_out=left_out)
-        problem, before = "", {}
+        kind, problem, before = type(layer), "", {}
+        row = find_base(kind, self.method, self.like)
+        settings = settings._replace(kind=f"{kind.__module__}.{kind.__qualname__}")
         if row is None or getattr(layer, "rms_scaling", False):
             problem = f"{kind.__name__}{'(rms_scaling=True)' if row else ''} is no norm that is known"
         else:
@@ -99,11 +89,11 @@ class _Framework(NamedTuple):
                 writer.add_call(settings._replace(problem=problem))
             return output
         own = {role: self.read(layer, role) for role in WEIGHTS[:2]}
-        after = {f"{role}_after": self.read(layer, role) for role in RUNNING if trains}
+        stored = RUNNING if settings.momentum is not None else ()
+        after = {f"{role}_after": self.read(layer, role) for role in stored}
         norm = find_norm(row.norm)[0]
         options = {"like": self.like, **read_numbers(layer, norm), **_read_axes(layer, norm, np.shape(x))}
-        momentum = float(layer.momentum) if trains else None
-        settings = settings._replace(norm=norm.name, options=options, momentum=momentum)
+        settings = settings._replace(norm=norm.name, options=options)
         writer.add_layer(settings, {**before, "output": self.give(output), **own, **after})
         return output
 
@@ -194,20 +184,22 @@ def _watch_keras(model: Any, writer: DumpWriter) -> Iterator[None]:
 
     Each call is written; at the end, also after an error, the layers' own methods are restored.
     """
+    from keras.src import backend
 
     def wrap(layer: Any) -> Any:
         call, name = layer.call, layer.path or layer.name
 
         @functools.wraps(call)
         def record_call(inputs: Any, *args: Any, **options: Any) -> Any:
+            if backend.in_symbolic_scope():  # Keras calculates shapes alone
+                return call(inputs, *args, **options)
             is_batch = hasattr(layer, "moving_mean")
             given = {**dict(zip(("training", "mask"), args, strict=False)), **options}
             trains = is_batch and bool(given.get("training")) and layer.trainable
-            run = functools.partial(call, inputs, *args, **options)
+            settings = _describe(name, layer, given, evaluates=is_batch and not trains, trains=trains)
             return _KERAS.record(
-                writer, name, layer, inputs, run,
-                evaluates=is_batch and not trains, trains=trains, left_out=_name_mask(given),
-            )  # fmt: skip
+                writer, settings, layer, inputs, functools.partial(call, inputs, *args, **options)
+            )
 
         return record_call
 
@@ -246,19 +238,24 @@ def _watch_flax(writer: DumpWriter) -> Iterator[None]:
         asked = given.get("use_running_average")
         evaluates = tracks and bool(linen.merge_param("use", layer.use_running_average, asked))
         trains = tracks and not evaluates and layer.is_mutable_collection("batch_stats")
-        name, run = "/".join(layer.path) or "model", functools.partial(call, *args, **options)
-        return _FLAX.record(
-            writer, name, layer, given.get("x"), run,
-            evaluates=evaluates, trains=trains, left_out=_name_mask(given),
-        )  # fmt: skip
+        name = "/".join(layer.path) or "model"
+        settings = _describe(name, layer, given, evaluates=evaluates, trains=trains)
+        return _FLAX.record(writer, settings, layer, given.get("x"), functools.partial(call, *args, **options))
 
     with linen.intercept_methods(intercept):
         yield
 
 
-def _name_mask(given: Mapping[str, Any]) -> str:
-    """Return the name of a mask among the arguments of a call; empty without one."""
-    return "" if given.get("mask") is None else "mask"
+def _describe(
+    name: str, layer: Any, given: Mapping[str, Any], *, evaluates: bool, trains: bool
+) -> LayerSettings:
+    """Return the settings of a call of a layer, without its norm.
+
+    `given` are the arguments by name; a `mask` among them is left out.
+    """
+    momentum = float(layer.momentum) if trains else None
+    left_out = "" if given.get("mask") is None else "mask"
+    return LayerSettings(name, evaluation=evaluates, momentum=momentum, left_out=left_out)
 
 
 _FEW_LAYERS = 64

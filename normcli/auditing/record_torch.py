@@ -105,14 +105,12 @@ class _Call:
         The input, which may be no tensor if it cannot be recorded; None if the module took none.
     state : mapping of str to torch.Tensor
         Running statistics before the call, by role.
-    group_size : int or None
+    size : int or None
         The features that a gated norm normalizes together; None: all of them.
     """
 
-    def __init__(
-        self, settings: LayerSettings, x: Any, state: Mapping[str, Any], group_size: int | None
-    ) -> None:
-        self.settings, self.x, self.state, self.group_size = settings, x, state, group_size
+    def __init__(self, settings: LayerSettings, x: Any, state: Mapping[str, Any], size: int | None) -> None:
+        self.settings, self.x, self.state, self.size = settings, x, state, size
         self.given: dict[str, Any] = {}
         self.gradients: dict[str, Any] = {}
         self.replaced: dict[str, Any] = {}
@@ -122,7 +120,7 @@ class _Call:
         """Return a role's tensor in the shape in which it is written."""
         if self.is_single and role in _OF_SHAPE:
             return values.unsqueeze(0)
-        return values if self.group_size is None else values.unflatten(-1, (-1, self.group_size))
+        return values if self.size is None else values.unflatten(-1, (-1, self.size))
 
     def take(self, role: str, gradient: Any) -> None:
         """Store the gradient of a role; gradients of later backward passes are ignored."""
@@ -181,14 +179,14 @@ class Recorder:
         A backward pass after it writes nothing. Notes say at the end which calls lack gradients, if these were
         asked for.
         """
-        self._writer, self._is_closed = writer, False
+        self._writer, self._closed = writer, threading.Event()
         disable = self._torch.compiler.disable
         with contextlib.ExitStack() as hooks:
             for name, module in self.norms:
                 begin, end = (disable(functools.partial(hook, name)) for hook in (self._begin, self._end))
                 hooks.callback(module.register_forward_pre_hook(begin, with_kwargs=True).remove)
                 hooks.callback(module.register_forward_hook(end, always_call=True).remove)
-            hooks.callback(self._close)
+            hooks.callback(self._closed.set)
             hooks.enter_context(self._catch_functions())
             yield
         if self._backward:
@@ -203,8 +201,8 @@ class Recorder:
         """
 
         def catch(_: Any, function: Any, types: Any, args: Any = (), named: Any = None) -> Any:
-            is_other = getattr(function, "__name__", "") not in _FUNCTIONS
-            if self._torch.compiler.is_compiling() or is_other:
+            is_other = getattr(function, "__name__", "") not in _FUNCTIONS or not inspect.isfunction(function)
+            if self._torch.compiler.is_compiling() or is_other or any(vars(self._open_calls).values()):
                 return function(*args, **(named or {}))
             return self._call(function, args, named or {})
 
@@ -215,7 +213,7 @@ class Recorder:
         kind, frame = _FUNCTIONS[function.__name__], inspect.currentframe()
         while frame is not None and id(frame.f_locals.get("self")) not in self._names:
             frame = frame.f_back
-        if frame is None or any(vars(self._open_calls).values()) or not inspect.isfunction(function):
+        if frame is None:
             return function(*args, **named)
         name = f"{self._names[id(frame.f_locals['self'])]}.{function.__name__}".removeprefix(".")
         if kind is None:
@@ -236,9 +234,6 @@ class Recorder:
         finally:
             self._end(name, module, args, output)
         return output
-
-    def _close(self) -> None:
-        self._is_closed = True
 
     def _refuse(self, tensor: Any) -> str | None:
         """Return words on why a value cannot be recorded; None if it can."""
@@ -273,7 +268,7 @@ class Recorder:
         settings = describe_module(name, module, self._also)
         every: dict[Any, Any] = {**dict(enumerate(args)), **named}
         tensors = {key: value for key, value in every.items() if isinstance(value, self._torch.Tensor)}
-        called = {key: _find_name(module, args, named, value) for key, value in tensors.items()}
+        called = _find_names(module, args, named, tensors) if len(tensors) > 1 else {}
         place = next((key for key, one in called.items() if one in _INPUTS), next(iter(tensors), 0))
         x: Any = every.get(place)
         reason = self._refuse(x)
@@ -298,21 +293,19 @@ class Recorder:
         if not self._backward or settings.norm is None:
             return None
         for key, role in roles.items():
-            if every[key].requires_grad and self._torch.is_grad_enabled():
-                every[key] = every[key].view_as(every[key])  # a view, whose gradient is of this call alone
-                every[key].register_hook(functools.partial(call.take, f"grad_{role}"))
-        self._replace_parameters(module, call)
+            every[key] = self._watch_gradient(call, role, every[key])
+        for role, held in find_parameters(module).items():
+            if module._parameters.get(held) is not None:
+                call.replaced[held] = module._parameters[held]
+                module._parameters[held] = self._watch_gradient(call, role, call.replaced[held])
         return tuple(every[n] for n in range(len(args))), {key: every[key] for key in named}
 
-    def _replace_parameters(self, module: Any, call: _Call) -> None:
-        """Put views in the place of a module's weight and bias, whose gradients are of this call alone."""
-        own = module._parameters
-        for role, held in find_parameters(module).items():
-            if own.get(held) is not None and own[held].requires_grad:
-                call.replaced[held] = own[held]
-                own[held] = own[held].view_as(own[held])
-                if own[held].requires_grad:
-                    own[held].register_hook(functools.partial(call.take, f"grad_{role}"))
+    def _watch_gradient(self, call: _Call, role: str, tensor: Any) -> Any:
+        """Return a view of a tensor, whose gradient is of this call alone; the tensor itself if it has none."""
+        view = tensor.view_as(tensor) if tensor.requires_grad else tensor
+        if view.requires_grad:
+            view.register_hook(functools.partial(call.take, f"grad_{role}"))
+        return view
 
     def _end(self, name: str, module: Any, args: tuple[Any, ...], output: Any) -> None:
         """Restore the module's own weight and bias, and write the call: settings, input, output and parameters.
@@ -323,7 +316,8 @@ class Recorder:
         call = self._list_open(name).pop()
         module._parameters.update(call.replaced)
         y = output[0] if isinstance(output, tuple) and output else output
-        settings, x, call.x = call.settings, call.x, None  # autograd keeps the call, which needs x no longer
+        settings, x, given = call.settings, call.x, call.given
+        call.x, call.given = None, {}  # autograd keeps the call, which needs them no longer
         if settings.norm is None:
             if y is not None:
                 self._writer.add_call(settings)
@@ -333,9 +327,9 @@ class Recorder:
         call.is_single = _lacks_batch(module, x)
         held = {role: getattr(module, attribute) for role, attribute in find_parameters(module).items()}
         tensors = {role: values for role, values in held.items() if self._refuse(values) is None}
-        tensors |= {"input": x.detach(), "output": y.detach(), **call.given}
+        tensors |= {"input": x.detach(), "output": y.detach(), **given}
         tensors = {role: call.shape(role, values) for role, values in tensors.items()}
-        if call.group_size is not None:  # a norm for each group of features
+        if call.size is not None:  # a norm for each group of features
             settings = settings.add_option("feature_axes", [-2, -1])
         plan = _make_plan(settings, tensors["input"])
         if plan is not None and plan.parameters.axes == plan.grid.axes == (_OF_TOKENS - 1,):
@@ -364,7 +358,7 @@ class Recorder:
         dy : torch.Tensor
             The gradient of the output.
         """
-        if "grad_output" in call.gradients or self._is_closed:
+        if "grad_output" in call.gradients or self._closed.is_set():
             return
         call.gradients["grad_output"] = dy
         self.graded.add(name)
@@ -395,10 +389,11 @@ class Recorder:
         return _Sample(axis, places, axes.index(axis) if axis in axes else None)
 
 
-def _find_name(module: Any, args: tuple[Any, ...], named: dict[str, Any], value: Any) -> str:
-    """Return the name that a module's `forward` has for an argument."""
+def _find_names(module: Any, args: Any, named: Any, tensors: Mapping[Any, Any]) -> dict[Any, str]:
+    """Return the names that a module's `forward` has for tensors among its arguments, by their keys."""
     arguments = inspect.signature(module.forward).bind(*args, **named).arguments
-    return next((name for name, one in arguments.items() if one is value), "a second tensor")
+    names = {id(value): name for name, value in arguments.items()}
+    return {key: names.get(id(value), "a second tensor") for key, value in tensors.items()}
 
 
 def _find_group_size(module: Any, x: Any) -> int | None:

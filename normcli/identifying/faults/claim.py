@@ -156,16 +156,16 @@ class Claim(NamedTuple):
     def fits_as_well_as(self, other: Claim) -> bool:
         """Return True if this claim is about all of y, has fewer fitted numbers than `other`, and fits as well.
 
-        If `other` is an approximate root, whose fitted errors suit any divisors, the fit does not matter.
+        Of an approximate root, whose fitted errors suit any divisors, not the fit counts, but any evidence.
         """
-        is_any = other.fault.id == _APPROXIMATE
-        return self.region is None and self.numbers < other.numbers and (is_any or self.is_near(other.misfit))
+        fits = self.bits > 0.0 if other.fault.id == _APPROXIMATE else self.is_near(other.misfit)
+        return self.region is None and self.numbers < other.numbers and fits
 
     @property
     def is_of_any_errors(self) -> bool:
         """Whether it is an approximate root with errors fitted to each group, as nearly right divisors have.
 
-        It only supports claims with fewer fitted numbers, and is not shown.
+        It only supports claims with fewer fitted numbers if no other claim is certain, and is not shown.
         """
         return self.fault.id == _APPROXIMATE and self.numbers > 1
 
@@ -265,7 +265,8 @@ def rank_claims(claims: Iterable[Claim], *, is_asked: bool = False) -> tuple[Cla
     certain = [claim for claim in every if claim.bits >= CERTAIN or claim.fault.id in seen]
     if not certain:
         return ()
-    of_all = [claim for claim in certain if claim.region is None]
+    named = [claim for claim in certain if not claim.is_of_any_errors]
+    of_all = [claim for claim in named or certain if claim.region is None]
     certain += [claim for claim in every if claim.bits < CERTAIN and any(map(claim.fits_as_well_as, of_all))]
     least = min(claim.rank for claim in certain)
     first = [claim for claim in certain if claim.rank == least]

@@ -19,6 +19,7 @@ from normcli.identifying.faults.case_sampling import (
     open_wide_case,
 )
 from normcli.identifying.faults.joint_search import find_places, recover
+from normcli.identifying.faults.shown_statistics import measure_doubt
 from normcli.identifying.faults.tables.places import UNKNOWN
 from normcli.identifying.faults.variant import Variant
 from normcli.identifying.models.weight import CERTAIN
@@ -143,6 +144,20 @@ def recover_one(cases: Sequence[Case]) -> tuple[Claim, ...]:
         likely = (plan.grid.group_count == fewest and plan.norm.centre is Centre.MEAN for plan in plans)
         alone = [claims for claims, is_likely in zip(found, likely, strict=True) if is_likely]
     return alone[0] if len(alone) == 1 else ()
+
+
+def shows_means(case: Case) -> bool:
+    """Whether y shows that each group's mean was subtracted, and not one of other data, such as a running mean.
+
+    Means of other data differ by about 1 / √n of a deviation. False for a norm without mean, and if an unknown
+    gamma and beta may make any line a · x + b in each group.
+    """
+    parameters = case.plan.parameters.view_shape
+    is_hidden = not case.has_gamma and all(parameters[axis] > 1 for axis in case.kept)
+    if not (case.centres and case.has_moments) or is_hidden:
+        return False
+    doubt = 2.0 * math.sqrt(case.count) * measure_doubt(case).mean
+    return float(-np.log2(np.clip(doubt, np.finfo(float).tiny, 1.0)).sum()) >= CERTAIN
 
 
 class NearNorm(NamedTuple):

@@ -36,7 +36,7 @@ from normcli.identifying.faults.row_search import (
     try_rows,
     try_statistics,
 )
-from normcli.identifying.faults.tables.dividing import EPS
+from normcli.identifying.faults.tables.dividing import EPS, weigh_few_bits
 from normcli.identifying.faults.tables.parameters import PARAMETERS
 from normcli.identifying.faults.tables.places import (
     CAST,
@@ -94,6 +94,9 @@ def open_joints(cases: Sequence[Case], saved: str | None = None, *, in_parts: bo
         claims = _open(tuple(cases), in_parts=in_parts)
         if cases[0].arithmetic < _SHORTER and (not claims or claims[0].rank > 1.0):
             claims += _open(_list_careless(tuple(cases)), in_parts=in_parts)
+        own = next((case for case in cases if claims and case.plan is claims[0].plan), None)
+        if own is not None and own.divisor.size == 1 and claims[0].numbers:  # its statistics explain as much
+            claims += [claim._replace(rank=claims[0].rank) for claim in recover(own)]
         return keep_first(sorted(claims, key=lambda claim: claim.rank))
 
 
@@ -109,13 +112,17 @@ def _calculate_shorter(case: Case) -> Case:
 
 @functools.lru_cache(maxsize=2)  # they are the same where parts of y are looked at
 def _list_careless(cases: tuple[Case, ...]) -> tuple[Case, ...]:
-    """Return the cases with arithmetic in float32, but for those whose y is right within its rounding.
+    """Return the cases with arithmetic in float32; empty if y is right within its rounding in any of them.
 
-    Empty if neither x nor y shows float32 (`may_be_of_float32`).
+    Cases are left out if neither x nor y (`may_be_of_float32`) nor the divisors of y are of float32.
     """
-    if not may_be_of_float32(cases[0].x, cases[0].y):
-        return ()
-    return tuple(case for case in map(_calculate_shorter, cases) if case.differs.any())
+    are_short = may_be_of_float32(cases[0].x, cases[0].y)
+    shown = (case for case in cases if are_short or weigh_few_bits(case, _BITS_OF_FLOAT32) >= CERTAIN)
+    careless = tuple(map(_calculate_shorter, shown))
+    return careless if all(case.differs.any() for case in careless) else ()
+
+
+_BITS_OF_FLOAT32 = 24
 
 
 def _open(cases: tuple[Case, ...], *, in_parts: bool) -> list[Claim]:
