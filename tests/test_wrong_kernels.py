@@ -18,7 +18,7 @@ IDS = {
     "stats": (
         "absolute alike approximate averaged centred constant count ddof eps-floor eps-other eps-outside eps-scaled eps-subtracted eps-twice half-sums length "
         "mean-square mean-subtracted mean-twice median multiplied not-centred no-divisor no-mean not-rooted one-pass other-axes other-row overflow padded padded-mean "
-        "padded-variance partial rounded rounded-mean rounded-mean-squared rounded-rstd rounded-variance shard tail-skipped unknown-both unknown-divisor "
+        "padded-variance partial rounded rounded-mean rounded-mean-squared rounded-rstd rounded-variance scaler shard tail-skipped unknown-both unknown-divisor "
         "slice unknown-mean underflow variance weighted zero"
     ),
     "stored": "biased exchanged not-rooted rolled rooted-twice unused updated",

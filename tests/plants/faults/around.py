@@ -97,7 +97,10 @@ CENTRED = (Way("float32", 0), Way("float16", 0), Way("bfloat16", 0), Way("float6
 HALVES = (Way("float16", 30), Way("bfloat16", 3), Way("bfloat16", 30))
 
 ROWS = (
-    fine("before-input-scaled", "norm of x / 255", lambda k: k.finish(square=k.square + (255.0**2 - 1.0) * k.eps), LN, RMS, BN, scale=60.0),
+    fine(
+        "before-input-scaled", "norm of x / 255", lambda k: k.finish(square=k.square + (255.0**2 - 1.0) * k.eps),
+        LN, LN_ROWS, BN, scale=60.0, really={"eps": 255.0**2 * 1e-5},
+    ),
     fine("before-input-rounded", "norm of x in float16", lambda k: _round_first(k, "float16"), LN, RMS, BN, LN_ROWS, EVALUATED),
     fine("before-input-rounded", "norm of x in bfloat16", lambda k: _round_first(k, "bfloat16"), LN_BARE, RMS, BN, RMS_ROWS),
     coarse("before-input-rounded", "norm of x in int8", _quantize_first, LN, RMS, BN, LN_ROWS, ways=WAYS[:5]),

@@ -349,6 +349,7 @@ _FORMULAS = (
     coarse("stats-variance stats-no-mean", "variance in the place of the mean square", lambda k: k.finish(square=k.batch_square), RMS, RMS_ROWS, QK, times=2),
     coarse("stats-absolute", "mean absolute deviation", lambda k: k.finish(divisor=k.average(np.abs(k.x - k.mean)) + k.eps), LN, BN, LN_ROWS, ZSCORE),
     coarse("stats-absolute", "mean absolute value", lambda k: k.finish(divisor=k.average(np.abs(k.x)) + k.eps), RMS, RMS_ROWS, ways=NEAR),
+    coarse("stats-scaler", "range in the place of the deviation", lambda k: k.finish(divisor=np.ptp(k.x, k.axes, keepdims=True)), LN, BN, ZSCORE),
     coarse("stats-median", "median in the place of the mean", lambda k: _centre_by_median(k, divides=False), LN, BN, ZSCORE, LN_ROWS),
     coarse("stats-median", "median and its absolute deviation", lambda k: _centre_by_median(k, divides=True), BN, LN, BN_ROWS, LN_ROWS),
     coarse("stats-median", "median and 1.4826 of its absolute deviation", lambda k: _centre_by_median(k, divides=True, factor=1.4826), BN, ZSCORE),
