@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from normcli.norms.conventions import Convention
     from normcli.norms.norm import Norm
 
+    Shape = tuple[int, ...]
+
 _EPS = ("eps", "variance_epsilon", "epsilon")
 """The names of a module's attribute for eps."""
 
@@ -156,10 +158,7 @@ def describe_module(name: str, module: Any, also: Mapping[Any, str]) -> LayerSet
 
 
 def describe_further(
-    settings: LayerSettings,
-    module: Any,
-    further: Mapping[Any, tuple[str, tuple[int, ...]]],
-    shape: tuple[int, ...],
+    settings: LayerSettings, module: Any, further: Mapping[Any, tuple[str, Shape]], shape: Shape
 ) -> tuple[LayerSettings, dict[Any, str]]:
     """Return a module's settings with its further tensors, and their roles: gate, weight or bias.
 
@@ -195,7 +194,7 @@ def describe_further(
     return (settings if "gate" in roles.values() else settings._replace(gate_act="", gates_input=None)), roles
 
 
-def align(own: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
+def align(own: Shape, shape: Shape) -> tuple[int, ...]:
     """Return the axes of an input that a tensor varies along; empty if none, or if it does not fit.
 
     A tensor of fewer axes has the first ones and the last one, as of a condition for each sample, or the last.

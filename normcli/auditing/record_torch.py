@@ -105,14 +105,12 @@ class _Call:
         The input, which may be no tensor if it cannot be recorded; None if the module took none.
     state : mapping of str to torch.Tensor
         Running statistics before the call, by role.
-    group_size : int or None
+    size : int or None
         The features that a gated norm normalizes together; None: all of them.
     """
 
-    def __init__(
-        self, settings: LayerSettings, x: Any, state: Mapping[str, Any], group_size: int | None
-    ) -> None:
-        self.settings, self.x, self.state, self.group_size = settings, x, state, group_size
+    def __init__(self, settings: LayerSettings, x: Any, state: Mapping[str, Any], size: int | None) -> None:
+        self.settings, self.x, self.state, self.size = settings, x, state, size
         self.given: dict[str, Any] = {}
         self.gradients: dict[str, Any] = {}
         self.replaced: dict[str, Any] = {}
@@ -122,7 +120,7 @@ class _Call:
         """Return a role's tensor in the shape in which it is written."""
         if self.is_single and role in _OF_SHAPE:
             return values.unsqueeze(0)
-        return values if self.group_size is None else values.unflatten(-1, (-1, self.group_size))
+        return values if self.size is None else values.unflatten(-1, (-1, self.size))
 
     def take(self, role: str, gradient: Any) -> None:
         """Store the gradient of a role; gradients of later backward passes are ignored."""
@@ -331,7 +329,7 @@ class Recorder:
         tensors = {role: values for role, values in held.items() if self._refuse(values) is None}
         tensors |= {"input": x.detach(), "output": y.detach(), **given}
         tensors = {role: call.shape(role, values) for role, values in tensors.items()}
-        if call.group_size is not None:  # a norm for each group of features
+        if call.size is not None:  # a norm for each group of features
             settings = settings.add_option("feature_axes", [-2, -1])
         plan = _make_plan(settings, tensors["input"])
         if plan is not None and plan.parameters.axes == plan.grid.axes == (_OF_TOKENS - 1,):
@@ -391,9 +389,7 @@ class Recorder:
         return _Sample(axis, places, axes.index(axis) if axis in axes else None)
 
 
-def _find_names(
-    module: Any, args: tuple[Any, ...], named: dict[str, Any], tensors: Mapping[Any, Any]
-) -> dict[Any, str]:
+def _find_names(module: Any, args: Any, named: Any, tensors: Mapping[Any, Any]) -> dict[Any, str]:
     """Return the names that a module's `forward` has for tensors among its arguments, by their keys."""
     arguments = inspect.signature(module.forward).bind(*args, **named).arguments
     names = {id(value): name for name, value in arguments.items()}

@@ -17,6 +17,7 @@ from normcli.identifying.faults.tables.counting import COUNTING
 from normcli.identifying.faults.tables.dividing import DIVIDING, EPS
 from normcli.identifying.faults.tables.parameters import PARAMETERS, STORED
 from normcli.identifying.faults.tables.places import CAST, NOT_FINITE, OF_COPIES, OF_REGIONS, ORDER, UNKNOWN
+from normcli.identifying.faults.tables.scaling import SCALING
 from normcli.identifying.faults.tables.summing import SUMMING, UNDERFLOW
 from normcli.identifying.faults.unnamed_fault import find_source, show_used
 from normcli.identifying.models.weight import CERTAIN
@@ -47,8 +48,9 @@ OVERFLOWS, DDOFS = (
 )
 """The rows of overflow, which may make all of y one number, and of ddof, which may make groups of one NaN."""
 
-REST: Sequence[Row] = (*AROUND, *PARAMETERS, *BEHIND, *ORDER)
-FAULTS: Sequence[Row] = (*STATISTICS, *REST, *OF_COPIES, *OF_REGIONS.values(), *UNKNOWN.values(), CAST)
+REST: Sequence[Row] = (*SCALING, *AROUND, *PARAMETERS, *BEHIND, *ORDER)
+_ROWS = (*STATISTICS, *REST, *OF_COPIES, *OF_REGIONS.values(), *UNKNOWN.values(), CAST)
+FAULTS: Sequence[Row] = tuple({row.id: row for row in _ROWS}.values())
 """Every row: what `normcli help faults` lists."""
 
 GAMMAS = frozenset(("affine-constant", "affine-offset"))
@@ -68,7 +70,7 @@ ONE_NUMBER = tuple(
 )
 """The rows of one wrong number for all groups: another eps or count, or a factor."""
 
-OTHER_NORMS = ANY_EPS | {"stats-length"}
+OTHER_NORMS = ANY_EPS | {"stats-length", "stats-scaler"}
 """The faults that make another norm or another request, and are none if no norm was requested."""
 
 SCALERS = frozenset(("stats-no-mean", "stats-no-divisor"))
