@@ -197,8 +197,6 @@ def _check_subject(question: Question) -> Identification | None:
     claims = open_joints(cases, saved)
     if not claims or claims[0].ids & REGION_IDS:  # of the first groups
         claims = claims_of_places(subject, y, dtype) or claims
-    if claims and claims[0].ids <= GAMMAS and cases[0].own_mean.size == 1:  # statistics tell as much of it
-        claims += tuple(claim._replace(rank=claims[0].rank) for claim in recover(cases[0]))
     if subject.inputs.gate is not None:  # no norm alone is y
         claims = claims or tuple(itertools.chain.from_iterable(map(recover, cases)))
         nearest = None if claims else find_nearest(cases)

@@ -6,8 +6,8 @@ another possibility, with the running statistics that follow from a and b.
 
 from __future__ import annotations
 
-import functools
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -117,18 +117,11 @@ def _measure_quantiles(rows: Floats, low: float, method: Any = "linear") -> Floa
     return np.asarray(np.subtract(*np.percentile(rows, (100.0 - low, low), -1, method=method)))
 
 
-_METHODS = (
-    "linear",
-    "lower",
-    "higher",
-    "midpoint",
-    "nearest",
-    "hazen",
-    "weibull",
-    "median_unbiased",
-    "normal_unbiased",
-)
+_METHODS = "linear", "lower", "higher", "midpoint", "nearest", "hazen", "weibull", "median_unbiased"
 """The rules for quartiles between two values, as NumPy has them."""
+
+_RANGES = {q: f"the range from {q} % to {100 - q} %" for q in (1, 2, 5, 10, 20)}
+"""The names of ranges between quantiles, by the lower percentage."""
 
 SPREADS: Mapping[str, Callable[[Floats], Floats]] = {
     "nothing": lambda rows: np.ones(len(rows)),
@@ -143,14 +136,8 @@ SPREADS: Mapping[str, Callable[[Floats], Floats]] = {
     "the maximum": lambda rows: rows.max(-1),
     "the largest |x|": lambda rows: np.abs(rows).max(-1),
     "the largest |x − mean|": lambda rows: np.abs(rows - rows.mean(-1, keepdims=True)).max(-1),
-    **{
-        f"the quartile range ({one})": functools.partial(_measure_quantiles, low=25, method=one)
-        for one in _METHODS
-    },
-    **{
-        f"the range from {q} % to {100 - q} %": functools.partial(_measure_quantiles, low=q)
-        for q in (1, 2, 5, 10, 20)
-    },
+    **{f"the quartile range ({one})": partial(_measure_quantiles, low=25, method=one) for one in _METHODS},
+    **{name: partial(_measure_quantiles, low=q) for q, name in _RANGES.items()},
 }
 """The divisor of each row, by its name; 1 takes the place of 0."""
 
@@ -162,12 +149,8 @@ SCALERS = (
     KnownScaler("RobustScaler(with_centering=False)", "nothing", "the quartile range (linear)"),
     KnownScaler("RobustScaler(with_scaling=False)", "the median", "nothing"),
     *(
-        KnownScaler(
-            f"RobustScaler(quantile_range=({q}, {100 - q}))",
-            "the median",
-            f"the range from {q} % to {100 - q} %",
-        )
-        for q in (1, 2, 5, 10, 20)
+        KnownScaler(f"RobustScaler(quantile_range=({q}, {100 - q}))", "the median", name)
+        for q, name in _RANGES.items()
     ),
     KnownScaler("a division by the sum", "nothing", "the sum"),
     KnownScaler("a division by the largest value", "nothing", "the maximum"),
