@@ -1,8 +1,9 @@
 """The judge: names the norm, the convention or the fault that made a tensor.
 
 * `question`: the question (x, y, gamma, beta), its answer, and the diagnosis in words
-* `identify`: the order in which norms, faults and maps are tried
-* `default_norm_faults`: faults of the default norms, or of the requested one, added to an answer that has none
+* `identify`: the steps of the search, the likeliest explanation first; faults of the requested norm
+* `explanations`: the steps that look for norms, faults of the default norms, maps and algorithms
+* `inquiry`: what steps share of a question: samples, one line for all values, cases of the default norms
 * `sampling`: some values of a tensor: whole groups, blocks, evenly spread indices
 * `search`: norms that reproduce y, tried on few values first
 * `models`: divisors of groups, maps without statistics, and the evidence of values for them

@@ -10,10 +10,10 @@ from normcli.checking.check import NORMALIZED, check
 from normcli.checking.half_precision import find_saved_dtype
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.errors import DataError
-from normcli.identifying.default_norm_faults import list_subjects
 from normcli.identifying.faults.fault_search import open_cases
 from normcli.identifying.faults.joint_search import open_joints
 from normcli.identifying.faults.variant import Variant
+from normcli.identifying.inquiry import list_subjects
 from normcli.identifying.models.divisor_fit import list_usual_eps
 from normcli.identifying.question import Diagnosis, Identification, Kind
 from normcli.identifying.search.match import Match

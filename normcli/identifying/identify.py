@@ -1,53 +1,47 @@
 """The search for the norm (with its axes and eps), norm with faults, or map y = a · x + b that made y of x.
 
-Hypotheses combine a grouping, a centre and an affine step; `models/divisor_fit` solves for eps and ddof.
+Explanations of y are looked for step by step, the likeliest first; the first that holds ends the search.
 """
 
 from __future__ import annotations
 
-import functools
 import itertools
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from normcli.checking.half_precision import find_saved_dtype
 from normcli.checking.ulp import choose_counting_dtype
-from normcli.dtypes import is_half
-from normcli.identifying.attempts import Candidate
-from normcli.identifying.confirmation import Confirmation
-from normcli.identifying.default_norm_faults import (
-    add_claims,
-    claims_of_matches,
-    keep_requests,
-    list_subjects,
-    may_be_fault,
+from normcli.dtypes import get_eps, is_half
+from normcli.identifying.explanations import (
+    find_algorithm,
+    find_default_faults,
+    find_faults,
+    find_norms,
+    find_others,
+    find_simple_line,
+    find_single_values,
+    look_for_reason,
+    part,
+    prefer_faults,
+    take_steps,
 )
-from normcli.identifying.faults.case_sampling import choose_case_eps, goes_with_x
-from normcli.identifying.faults.claim import REQUESTS, SCALERS
+from normcli.identifying.faults.claim import GAMMAS, REQUESTS
 from normcli.identifying.faults.fault_search import (
     BOTH,
     claims_of_order,
     claims_of_places,
     find_nearest,
-    list_near_plans,
     open_cases,
     recover_one,
+    shows_means,
     shows_nothing,
 )
 from normcli.identifying.faults.joint_search import open_joints, recover
-from normcli.identifying.faults.variant import REGION_IDS
-from normcli.identifying.models.known_maps import SPECTRAL, WEIGHT, name_map, read_evaluation
-from normcli.identifying.models.map_search import (
-    SampledBlock,
-    find_global_map,
-    find_known_map,
-    find_near_map,
-    find_plain_map,
-    is_known,
-)
-from normcli.identifying.models.weight import CERTAIN
+from normcli.identifying.faults.variant import NEAR, REGION_IDS
+from normcli.identifying.inquiry import Inquiry, list_subjects, pose_default
+from normcli.identifying.models.known_maps import read_evaluation
+from normcli.identifying.models.map_search import find_near_map
 from normcli.identifying.question import (
     CONSTANT_GROUPS,
     NOT_FINITE,
@@ -57,22 +51,16 @@ from normcli.identifying.question import (
     Question,
     find_reason,
 )
-from normcli.identifying.reproduction import hold_against_all, list_candidates, reproduce
-from normcli.identifying.sampling import MOST_SAMPLED
-from normcli.identifying.search.affine_step import ESTIMATED, choose_usual, enumerate_affine_steps
-from normcli.identifying.search.groups import find_orders, put_in_order
-from normcli.identifying.search.match import Scope, rank_matches
-from normcli.identifying.search.norm_search import Search, drop_shorter
-from normcli.identifying.search.samples import Samples
-from normcli.norms.layout import make_layout
+from normcli.identifying.search.affine_step import ESTIMATED, enumerate_affine_steps
+from normcli.identifying.search.match import BY_LUCK
 from normcli.tensors.mapped import fetch, require_unchanged
-from normcli.tensors.pieces import iterate_pieces
+from normcli.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Iterable
 
     from normcli.identifying.faults.case import Case
-    from normcli.identifying.models.line_fit import PlainMap
+    from normcli.identifying.faults.claim import Claim
     from normcli.identifying.search.match import Match
 
 
@@ -97,7 +85,7 @@ def identify(question: Question, norm: str | None = None) -> Identification:
         if is_open and (half := find_saved_dtype(question.y, (question.x,), few=True)) is not None:
             again = _identify_as(half, question, norm)  # few values show it, if all are exact ones, rounded
             exact = [one for one in (*again.matches, *again.doubtful) if one.equal == 1.0]
-            certain, may = _part([one for one in exact if one.is_certain or one.has_default_eps])
+            certain, may = part([one for one in exact if one.is_certain or one.has_default_eps])
             found = Identification(again.question, certain, again.sampled, doubtful=may) if exact else found
     require_unchanged(question.x, question.y)
     return found
@@ -107,52 +95,88 @@ def _identify_as(half: np.dtype[Any] | None, question: Question, norm: str | Non
     """Return the identification of y as a tensor that was saved from a half precision, if that is not None."""
     if half is not None:
         question = question._replace(y=fetch(question.y).astype(half), saved=half.name)
-    return _check_subject(question) or _identify_any(question, norm)
+    return _check_subject(question) or _identify_any(Inquiry(question, norm))
 
 
-def _identify_any(question: Question, norm: str | None) -> Identification:
+_EXPLANATIONS = (look_for_reason, find_single_values, find_simple_line, find_norms, find_faults, find_others)
+"""The first steps of every search, in the order of what is likely."""
+
+
+def _find_any_norm(asked: Inquiry) -> Identification:
+    """Return the identification of y as a norm, a fault in all of y, or a map; perhaps of nothing."""
+    return prefer_faults(asked, take_steps(asked, _EXPLANATIONS))
+
+
+def _identify_any(asked: Inquiry) -> Identification:
     """Return the identification of y as any norm, a norm with default options and a fault, or a map.
 
-    `norm` is the only norm to look for; None for all. If nothing is found, the identification says only so.
+    If nothing is found, the identification says only so.
     """
-    x, y, gamma, beta, layout, *_ = question
-    dtype, addends = choose_counting_dtype(y.dtype), question.addends
-
-    @functools.cache
-    def list_cases() -> list[Case]:
-        subjects = list_subjects(x, gamma, beta, layout, norm, addends)
-        opened = open_cases(subjects, y, dtype, most=_MOST_OF_EACH)
-        likely = (case for case in opened if case.y.size <= _MOST_UNRELATED or goes_with_x(case))
-        return [*map(choose_case_eps, likely)]
-
-    found = add_claims(_tell_algorithm(_identify(question, norm, list_cases), list_cases), list_cases)
-    is_of_lines = found.kind is Kind.AFFINE and found.plain is not None and bool(found.plain.axes)
-    if is_of_lines and question.subject is not None and x.size <= MOST_SAMPLED:
-        claims = recover_one([*open_cases((question.subject,), y, dtype)])
-        if claims and claims[0].fault.id != BOTH:  # as every line has another mean and divisor
-            return found._replace(plain=None, claims=claims)
-    is_told = found.kind is not Kind.NONE or found.reason or found.unchanged or found.reproductions
-    if is_told or x.shape != y.shape:
+    found = find_algorithm(asked, _find_any_norm(asked))
+    found = found._replace(claims=find_default_faults(asked, found, in_parts=True))
+    found = _prefer_statistics(asked, found)
+    if found.kind is Kind.UNDECIDED or asked.x.shape != asked.y.shape:
         return found
-    if ordered := claims_of_order(list_subjects(x, gamma, beta, layout, norm), y, dtype):
-        return found._replace(claims=ordered)
-    if (gamma is not None or beta is not None) and x.size <= MOST_SAMPLED:  # which may be others' parameters
-        bare = _identify(question._replace(gamma=None, beta=None, subject=None), norm, tuple)
-        if claims := claims_of_matches(question, bare.matches):
+    return take_steps(asked, (_find_order, _find_other_parameters, _find_near_map, _find_near_norm), found)
+
+
+def _prefer_statistics(asked: Inquiry, found: Identification) -> Identification:
+    """Find other statistics of a norm that make the lines y = a · x + b that were found.
+
+    The norm is the requested one, or a default norm whose own means y shows. Another mean and another divisor
+    in every group are left out, as every line has them.
+    """
+    is_of_lines = found.kind is Kind.AFFINE and found.plain is not None and bool(found.plain.axes)
+    subject = asked.question.subject
+    if not is_of_lines or asked.sampled or (subject is None and found.known):
+        return found
+    shown = (case for case in asked.cases if shows_means(case))
+    claims = recover_one([*(shown if subject is None else open_cases((subject,), asked.y, asked.dtype))])
+    return found._replace(plain=None, claims=claims) if claims and claims[0].fault.id != BOTH else found
+
+
+def _find_order(asked: Inquiry, found: Identification) -> Identification:
+    """Find a default norm of which y has the rows in another order."""
+    x, _, gamma, beta, layout, *_ = asked.question
+    subjects = list_subjects(x, gamma, beta, layout, asked.norm)
+    return found._replace(claims=claims_of_order(subjects, asked.y, asked.dtype))
+
+
+def _find_other_parameters(asked: Inquiry, found: Identification) -> Identification:
+    """Find a norm with a fitted gamma and beta, and name how these differ from the given ones."""
+    question = asked.question
+    if (question.gamma is None and question.beta is None) or asked.sampled:
+        return found
+    bare = Inquiry(question._replace(gamma=None, beta=None, subject=None), asked.norm)
+    given = {name: getattr(question, name) for name in ("gamma", "beta") if getattr(question, name) is not None}
+    for match in take_steps(bare, (find_norms, find_others)).matches:
+        request = match.make_request()._replace(layout=question.layout, eps=match.eps)
+        subject = pose_default(request, Tensor(asked.x, "x"), given)
+        cases = [] if subject is None else [*open_cases((subject,), asked.y, asked.dtype)]
+        claims = open_joints(cases) or tuple(itertools.chain.from_iterable(map(recover, cases)))
+        if claims:
             return found._replace(claims=claims)
-    near = find_near_map(x, y, dtype)
+    return found
+
+
+def _find_near_map(asked: Inquiry, found: Identification) -> Identification:
+    """Find a map y = a · x + b with a few wrong values."""
+    question = asked.question
+    near = find_near_map(asked.x, asked.y, asked.dtype)
     if near is None:
-        asked = () if question.subject is None else open_cases((question.subject,), y, dtype)
-        return found._replace(nearest=find_nearest(itertools.chain(asked, list_cases())))
-    ways = enumerate_affine_steps(x.shape, gamma, beta)
-    return found._replace(plain=near, evaluation=read_evaluation(near, ways))
+        return found
+    steps = enumerate_affine_steps(asked.x.shape, question.gamma, question.beta)
+    return found._replace(plain=near, evaluation=read_evaluation(near, steps))
 
 
-_MOST_OF_EACH = 1 << 14
-"""About how many values are searched for faults of each default norm; more if two groups have more."""
+def _find_near_norm(asked: Inquiry, found: Identification) -> Identification:
+    """Find the requested norm, or a default one, from which y is off by small errors everywhere."""
+    subject = asked.question.subject
+    requested = () if subject is None else open_cases((subject,), asked.y, asked.dtype)
+    return found._replace(nearest=find_nearest(itertools.chain(requested, asked.cases)))
 
-_MOST_UNRELATED = 1 << 16
-"""For more values than this, a y that does not depend on x is not searched for rows in another order."""
+
+# -- the requested norm
 
 
 def _check_subject(question: Question) -> Identification | None:
@@ -178,13 +202,14 @@ def _check_subject(question: Question) -> Identification | None:
         nearest = None if claims else find_nearest(cases)
         return Identification(question, (), claims=claims, nearest=nearest)
     if claims and saved is None and is_half(y.dtype) and claims[0].exact < 1.0:  # coarse values tell little
-        found = _identify(question, subject.plan.norm.name, tuple)
+        found = _find_any_norm(Inquiry(question, subject.plan.norm.name))
         if any(match.equal == 1.0 for match in found.matches):
             return found
     if claims and all(fault.id in REQUESTS for fault in claims[0].faults):
-        found = _tell_algorithm(_identify(question, None, tuple))
+        asked = Inquiry(question)
+        found = find_algorithm(asked, _find_any_norm(asked))
         is_grouped = subject.plan.grid.split is not None  # of each channel, or of all, it has another name
-        matches = keep_requests(found.matches, claims[0], cases[0])
+        matches = _keep_requests(found.matches, claims[0], cases[0])
         if any(is_grouped or match.norm == subject.plan.norm.name for match in matches):
             return found._replace(claims=claims)
     if claims or is_constant:
@@ -192,162 +217,39 @@ def _check_subject(question: Question) -> Identification | None:
     return None
 
 
-def _identify(question: Question, norm: str | None, list_cases: Callable[[], Sequence[Case]]) -> Identification:
-    """Return the identification of y as a norm, with given or fitted gamma and beta, or as a map.
-
-    If no norm fits, faults of the default norms are tried before a fitted gamma and beta, unless y is a map.
+def _keep_requests(matches: Iterable[Match], claim: Claim, case: Case) -> Iterable[Match]:
+    """Return the matches whose options are a claim in other words: another eps, ddof, gamma or beta.
 
     Parameters
     ----------
-    question : Question
-    norm : str or None
-        The only norm to look for; None for all.
-    list_cases : callable
-        Returns cases: x and y with the exact result of each default norm.
+    matches : iterable of Match
+        Norms that reproduce y.
+    claim : Claim
+        The likeliest fault of the requested norm.
+    case : Case
+        x and y with the exact result of that norm.
     """
-    x, y, gamma, beta, layout, start, *_ = question
-    orders = find_orders(x.shape, y.shape)
-    if (reason := find_reason(x, y)) is not None:
-        return Identification(question, (), reason=reason)
-    affines = list(enumerate_affine_steps(x.shape, gamma, beta))
-    channel = None if layout is None else make_layout(layout, x.ndim).channel
-    channels = frozenset({min(1, x.ndim - 1), x.ndim - 1} if channel is None else {channel})
-    sampled = MOST_SAMPLED if x.size > MOST_SAMPLED else None
-    dtype = choose_counting_dtype(y.dtype)
-    scopes = [Scope(norm, channels, order, dtype, start, layout is not None) for order in orders]
-    ways = [affines, *itertools.repeat(choose_usual(affines), len(orders) - 1)]
-    samples = [
-        Samples(x, put_in_order(y, scope.order), steps, scope)
-        for scope, steps in zip(scopes, ways, strict=True)
-    ]
-    first, search = samples[0], Search(samples[0])
-    plain = find_global_map(x, first.y, dtype)
-    is_plain = plain is not None and (plain.is_simple or is_known(plain, x, first.y, dtype))
-    if sampled and plain is not None and is_plain:  # whatever norm a sample fits as well
-        return _read(Identification(question, (), sampled), plain, first)
-    found = [search.find_matches()]
-    if not found[0].matches:
-        found += [Search(other).find_matches() for other in samples[1:]]
-    best = min(fitting.level for fitting in found)
-    fitting = rank_matches(match for one in found for match in one.matches if one.level == best)
-    fitting = drop_shorter(fitting, x, first.y)
-    if gamma is None and beta is None:
-        fitting = search.find_exact(fitting) or fitting
-    matches, doubtful = _part(fitting)
-    blank = Identification(question, (), sampled, doubtful=doubtful)
-    if plain is None and not matches and all(match.is_rough for match in doubtful):
-        plain = find_known_map(x, first.y, dtype)
-    if plain is not None and (not matches or is_plain):
-        return _read(blank._replace(doubtful=(*matches, *doubtful)), plain, first)
-    if matches:
-        named = _confirm(blank._replace(matches=matches, doubtful=()), samples)
-    else:
-        is_open = not doubtful and plain is None and question.subject is None
-        claims = add_claims(blank, list_cases, in_parts=False).claims if is_open else ()
-        if claims and claims[0].fault.id not in SCALERS:
-            return blank._replace(claims=claims)
-        named = _find_others(blank, samples, search)
-        if claims and not named.matches and {*named.known} <= {WEIGHT}:  # no scaler has that eps
-            return blank._replace(claims=claims)
-    if named.matches and may_be_fault(named.matches[0], channels):
-        blank, in_parts = blank._replace(doubtful=()), named.matches[0].affine == ESTIMATED
-        known = add_claims(blank, list_cases, in_parts=in_parts)
-        return known if known.claims else named
-    return named
+    if claim.fault.id == "affine-offset":
+        return ()
+    if _shows_count(case, claim):
+        return [one for one in matches if one.affine != ESTIMATED and one.equal == 1.0]
+    if claim.fault.id == "stats-count":  # which is likelier than an eps that was fitted
+        return [one for one in matches if one.is_usual or not one.eps]
+    if claim.fault.id in GAMMAS:
+        least = max(claim.exact, BY_LUCK)
+        return [one for one in matches if one.affine == ESTIMATED or one.equal >= least]
+    return matches
 
 
-def _find_others(blank: Identification, samples: Sequence[Samples], search: Search) -> Identification:
-    """Return the identification of a y that is the result of no norm with the given gamma and beta.
+def _shows_count(case: Case, claim: Claim) -> bool:
+    """Return True if a claim's fitted count, in place of n, is likelier than a gamma: divisors within 2 %.
 
-    It has the first that fits y: a norm with fitted gamma and beta (tried only if neither was given), or a map
-    y = a · x + b. If none fits, and more than half of the values of y equal x, `unchanged` is their count.
-
-    Parameters
-    ----------
-    blank : Identification
-        An identification without matches; returned as it is if one of its doubtful matches has `CERTAIN` bits.
-    samples : sequence of Samples
-        Samples of x and y, one for each order of y's axes.
-    search : Search
-        The search in the first sample.
+    False where values of y are too coarse to tell a count from the next: then any factor is near a count.
     """
-    x, first = blank.question.x, samples[0]
-    if any(match.bits >= CERTAIN for match in blank.doubtful):  # too odd or too rough, and not too few values
-        return blank
-    plain = find_plain_map(x, first.y, first.scope.dtype)
-    if blank.question.gamma is None and blank.question.beta is None:
-        pairs = math.inf if plain is None else math.prod(x.shape[axis] for axis in plain.axes)
-        estimated = rank_matches(search.estimate_matches(pairs))  # with fewer pairs than such a map
-        matches, doubtful = _part(drop_shorter(estimated, x, first.y), blank.doubtful)
-        blank = blank._replace(doubtful=doubtful)
-        if matches:
-            return _confirm(blank._replace(matches=matches, doubtful=()), samples)
-    if plain is not None:
-        return _read(blank, plain, first)
-    pieces = zip(iterate_pieces(x), iterate_pieces(first.y), strict=True)
-    same = sum(int(np.count_nonzero(here == there)) for here, there in pieces)
-    return blank._replace(unchanged=same) if 2 * same > x.size and not blank.doubtful else blank
+    if claim.fault.id != "stats-count" or not claim.numbers or case.count * get_eps(case.dtype) > _OF_A_COUNT:
+        return False
+    return abs(float(np.median(case.used.divisor / case.divisor)) - 1.0) <= NEAR
 
 
-def _tell_algorithm(found: Identification, list_cases: Callable[[], Sequence[Case]] = tuple) -> Identification:
-    """Return an identification with the algorithms that reproduce y's bits, if the exact result does not.
-
-    A norm with a certain algorithm becomes the first match. `list_cases` returns cases of the default norms,
-    which are tried too if y is of half precision and nothing else was found.
-    """
-    x, y, gamma, beta, *_ = found.question
-    matches = found.matches or found.doubtful
-    ways = [step.way for step in enumerate_affine_steps(x.shape, gamma, beta)]
-    candidates = list(list_candidates(matches, ways))
-    is_simple = found.plain is not None and found.plain.is_simple
-    is_told = candidates or found.claims or found.reason or is_simple
-    if is_half(y.dtype) and not is_told and x.shape == y.shape:
-        natural = tuple(range(x.ndim))
-        candidates = [Candidate(plan.request, ways[0], natural) for plan in list_near_plans(list_cases())]
-    is_exact = any(match.equal == 1.0 for match in found.matches)
-    if is_exact or not candidates:
-        return found
-    told = reproduce(x, y, candidates, gamma, beta)
-    if found.sampled and found.matches:
-        return found._replace(reproductions=told)
-    told = hold_against_all(told, x, y)
-    if told and told[0].is_certain:
-        alike = {(one.match.norm, one.match.axes, one.match.eps_mode): one.match for one in reversed(told)}
-        computed = {id(match) for match in found.matches if any(one.is_of(match) for one in told)}
-        is_first = any(told[0].is_of(match) for match in found.matches)
-        matches = tuple(sorted(found.matches, key=lambda match: id(match) not in computed))
-        matches = matches if is_first else (*reversed(alike.values()), *matches)
-        found = found._replace(matches=matches, doubtful=(), plain=None, unchanged=None)
-    return found._replace(reproductions=told)
-
-
-def _confirm(found: Identification, samples: Sequence[Samples]) -> Identification:
-    """Return an identification with those of its matches that hold for the whole tensor.
-
-    If no match holds, it may have a claim that one holds except for a few values. If the whole tensor was
-    compared before (`found.sampled` is None), it is returned as it is.
-    """
-    if found.sampled is None:
-        return found
-    order = found.matches[0].order
-    own = next(each for each in samples if each.scope.order == order)
-    kept, claims = Confirmation(own).confirm([match for match in found.matches if match.order == order])
-    return found._replace(matches=kept, claims=claims)
-
-
-def _part(
-    ranked: Sequence[Match], doubtful: Sequence[Match] = ()
-) -> tuple[tuple[Match, ...], tuple[Match, ...]]:
-    """Return the certain ones of ranked matches, and `doubtful` followed by the others."""
-    others = (*doubtful, *(match for match in ranked if not match.is_certain))
-    return tuple(match for match in ranked if match.is_certain), others
-
-
-def _read(blank: Identification, plain: PlainMap, samples: Samples) -> Identification:
-    """Return an identification with the map y = a · x + b, its well-known names, and running statistics."""
-    x, y = SampledBlock(samples.x, samples.y, MOST_SAMPLED).take(plain.axes)
-    known = name_map(plain, x, y, samples.scope.dtype, is_whole=x.size == samples.x.size)
-    if any(match.rows is not None for match in blank.doubtful):  # which is named by itself
-        known = (name for name in known if name != SPECTRAL)
-    evaluation = read_evaluation(plain, samples.affines)
-    return blank._replace(plain=plain, known=tuple(known), evaluation=evaluation)
+_OF_A_COUNT = 2.0**-8
+"""The most that the machine epsilon of y may be, as a part of one count of a group's values."""

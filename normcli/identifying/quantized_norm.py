@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.errors import DataError, NormError
-from normcli.identifying.default_norm_faults import list_subjects
+from normcli.identifying.inquiry import list_subjects
 from normcli.identifying.models.divisor_fit import list_usual_eps
 from normcli.identifying.models.weight import CERTAIN
 from normcli.numerics.elements.activation import Activation

@@ -113,6 +113,12 @@ class Identification(NamedTuple):
     nearest: NearNorm | None = None
 
     @property
+    def is_told(self) -> bool:
+        """Whether anything explains y, or why there is no answer; a norm with too little evidence does not."""
+        explains = self.kind not in (Kind.NONE, Kind.UNDECIDED)
+        return explains or bool(self.reason or self.unchanged or self.reproductions)
+
+    @property
     def kind(self) -> Kind:
         """The kind of the answer: the first of match, fault, y = a · x + b, doubtful match, nothing."""
         found = {

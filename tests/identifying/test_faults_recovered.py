@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from normcli.identifying.default_norm_faults import list_subjects
 from normcli.identifying.faults.fault_search import open_cases, recover_one
 from normcli.identifying.identify import identify
+from normcli.identifying.inquiry import list_subjects
 from normcli.identifying.question import Kind, Question
 from normcli.identifying.words.phrasing import diagnose
 from tests.identifying.faulty import draw, draw_affine, standardize

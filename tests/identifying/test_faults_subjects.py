@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from normcli.engine.inputs import Inputs
-from normcli.identifying.default_norm_faults import list_subjects
 from normcli.identifying.faults.fault_search import open_cases
 from normcli.identifying.faults.joint_search import open_joints
+from normcli.identifying.inquiry import list_subjects
 from tests.conftest import pose
 from tests.identifying.faulty import ask, draw, draw_affine, name, plan, standardize
 

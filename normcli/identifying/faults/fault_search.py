@@ -19,6 +19,7 @@ from normcli.identifying.faults.case_sampling import (
     open_wide_case,
 )
 from normcli.identifying.faults.joint_search import find_places, recover
+from normcli.identifying.faults.shown_statistics import measure_doubt
 from normcli.identifying.faults.tables.places import UNKNOWN
 from normcli.identifying.faults.variant import Variant
 from normcli.identifying.models.weight import CERTAIN
@@ -123,8 +124,9 @@ def open_cases(
 def recover_one(cases: Sequence[Case]) -> tuple[Claim, ...]:
     """Return the claims that y is a norm's result with other statistics or parameters, if only one norm fits.
 
-    Norms that fit with another mean and another divisor in each group count only if no norm fits otherwise; of
-    these, only norms with a mean and with the fewest groups. Empty if no norm is left, or several.
+    Statistics without a cause count only if y is finite; another mean and another divisor in each group only
+    if no norm fits otherwise, and then only of norms with a mean and with the fewest groups. Empty if no norm
+    is left, or several.
 
     Parameters
     ----------
@@ -135,7 +137,8 @@ def recover_one(cases: Sequence[Case]) -> tuple[Claim, ...]:
     for case in cases:
         bits = case.plan.grid.group_count * math.log2(1.0 / get_eps(case.dtype))
         if bits >= _LEAST_BITS and (claims := recover(case)):
-            found.append(claims)
+            is_known = not claims[0].fault.id.startswith("stats-unknown") or np.isfinite(case.y).all()
+            found += [claims] if is_known else []
     alone = [claims for claims in found if claims[0].fault.id != BOTH]
     if not alone:  # any norm of smaller groups has lines as well, and one without a mean
         plans = [claims[0].plan for claims in found]
@@ -143,6 +146,20 @@ def recover_one(cases: Sequence[Case]) -> tuple[Claim, ...]:
         likely = (plan.grid.group_count == fewest and plan.norm.centre is Centre.MEAN for plan in plans)
         alone = [claims for claims, is_likely in zip(found, likely, strict=True) if is_likely]
     return alone[0] if len(alone) == 1 else ()
+
+
+def shows_means(case: Case) -> bool:
+    """Whether y shows that each group's mean was subtracted, and not one of other data, such as a running mean.
+
+    Means of other data differ by about 1 / √n of a deviation. False for a norm without mean, and if an unknown
+    gamma and beta may make any line a · x + b in each group.
+    """
+    parameters = case.plan.parameters.view_shape
+    is_hidden = not case.has_gamma and all(parameters[axis] > 1 for axis in case.kept)
+    if not (case.centres and case.has_moments) or is_hidden:
+        return False
+    doubt = 2.0 * math.sqrt(case.count) * measure_doubt(case).mean
+    return float(-np.log2(np.clip(doubt, np.finfo(float).tiny, 1.0)).sum()) >= CERTAIN
 
 
 class NearNorm(NamedTuple):
@@ -181,7 +198,7 @@ def find_nearest(cases: Iterable[Case]) -> NearNorm | None:
         off = np.abs(case.y - case.right.values)
         size = _average(off)
         is_all_over = case.y.size >= _LEAST_NEAR and 2 * np.count_nonzero(case.differs) > case.y.size
-        if not is_all_over or not size <= min(most, _NEARLY * spread):  # NaN is not
+        if not is_all_over or not size <= most or not size <= _NEARLY * spread:  # NaN is not
             continue
         line = np.polynomial.Polynomial.fit(case.x.ravel(), case.y.ravel(), 1)
         of_groups = case.predict(Variant(*case.used)).values

@@ -15,6 +15,7 @@ from normcli.identifying.faults.case import Case
 from normcli.identifying.faults.shown_statistics import shows_cancelling
 from normcli.identifying.faults.tables.places import CAST, OF_REGIONS, UNKNOWN
 from normcli.identifying.faults.tables.summing import weigh_cancelling
+from normcli.identifying.faults.unnamed_fault import TO_GIVE
 from normcli.identifying.models.standards import MOMENTS
 from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.question import (
@@ -205,7 +206,10 @@ def _diagnose_kind(found: Identification, layout: Layout) -> Diagnosis:
         cause, evidence = tell_claim(first)
         name, where = first.plan.norm.name, cause.removeprefix(f"{_EXCEPT} ")
         cause = f"y is {name}, but {cause}" if where == cause else f"y is {name}, except {where}"
-        return Diagnosis(Kind.FAULT, cause, evidence, also, first.fault.remedy, fault=first.fault.id)
+        remedies = [claim.fault.remedy for claim in claims if claim.rank == first.rank]
+        step = next((remedy for remedy in remedies if remedy in TO_GIVE), None)
+        remedy = None if first.fault.remedy == step else first.fault.remedy
+        return Diagnosis(Kind.FAULT, cause, evidence, also, remedy, step, first.fault.id)
     if found.plain is not None:
         return diagnose_map(found, found.plain, layout)
     if found.doubtful:
@@ -217,8 +221,17 @@ def _diagnose_kind(found: Identification, layout: Layout) -> Diagnosis:
     step = _suggest_input(found.question)
     if found.question.gamma is None and found.question.beta is None:
         step = "give --gamma and --beta, if the kernel has them"
+        if size <= _OF_AN_INDEX * max(found.question.x.shape):
+            unknown = ("each index of an axis has at most 2 values, which a gamma and a beta of its own fit",)
+            return Diagnosis(
+                Kind.UNDECIDED, "y may be any norm with unknown gamma and beta", unknown, next_step=step
+            )
     tried = "every norm was tried over all axes, and every map a · x + b"
     return Diagnosis(Kind.NONE, "nothing known explains y", (tried,), next_step=step)
+
+
+_OF_AN_INDEX = 2
+"""The most values to which some gamma and beta always lead."""
 
 
 def diagnose_near(near: NearNorm, layout: Layout) -> Diagnosis:
@@ -281,7 +294,6 @@ def _diagnose_doubtful(found: Identification, layout: Layout) -> Diagnosis:
     first, asked = found.doubtful[0], found.question
     dtype, clauses = choose_counting_dtype(asked.y.dtype), [*list_clauses(first, asked, layout)]
     title = format_title(first, layout)
-    odd = next((match for match in found.doubtful if match.is_odd and not first.rounds_length), None)
     if first.is_rough and not first.is_odd:  # of a usual eps, which others may come near
         cause, unsaid = add_clauses(f"y is nearly {title}", clauses)
         evidence = [*unsaid, f"{format_share(first.equal)} of the values are the exact ones, rounded"]
@@ -290,8 +302,8 @@ def _diagnose_doubtful(found: Identification, layout: Layout) -> Diagnosis:
         if not first.sums_in_half:
             also = [f"a kernel in {half} with sums that cancel, as E[x²] − E[x]² does", "another map"]
         return Diagnosis(Kind.UNDECIDED, cause, tuple(evidence), tuple(also))
-    if odd is not None:
-        cause = f"{format_title(odd, layout)} needs an eps of {odd.eps:.6g} to give y"
+    if first.is_odd:
+        cause = f"{title} needs an eps of {first.eps:.6g} to give y"
         return Diagnosis(Kind.UNDECIDED, cause, ("no kernel is known to have that eps",))
     if first.takes_up_rounding and first.bits >= CERTAIN:
         cause, unsaid = add_clauses(f"y may be {title}", clauses)

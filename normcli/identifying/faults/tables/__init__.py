@@ -4,6 +4,7 @@
 * `counting`: statistics of other values: padding, wrong counts, slices, shards
 * `borrowing`: statistics of another group, or over other axes
 * `dividing`: mean and divisor: eps, ddof, medians, approximate roots, statistics in half precision
+* `scaling`: other centres and divisors, of any norm; those of the first rows alone
 * `summing`: sums that overflow, underflow, cancel (E[x²] − E[x]²), or are added in half precision
 * `parameters`: gamma, beta and running statistics: left out, exchanged, rolled, rounded, updated first
 * `behind`: behind the norm: activations, bounds, dropout, quantization, an added input

@@ -42,11 +42,12 @@ def _overflow(case: Case) -> Iterator[Variant]:
     name, squares = case.dtype.name, {"x · x": case.x**2}
     if case.centres:
         squares["(x − mean)²"] = case.deviations**2
+    shown = np.where(np.isnan(case.y).all(case.axes, keepdims=True), math.nan, math.inf)
     for what, square in squares.items():
         for words, combine in ((what, np.max), (f"the sum of {what}", np.sum)):
             most = combine(square, axis=case.axes, keepdims=True).astype(find_type(name))
             over = np.isinf(most)
-            for value in (math.inf, math.nan) if over.any() else ():  # ∞ − ∞ is NaN
+            for value in (math.inf, math.nan, shown) if over.any() else ():  # ∞ − ∞ is NaN
                 variant = Variant(square=np.where(over, value, case.square))
                 yield from _name_groups(case, variant, words, over)
     for sums in _add_narrowly(case):
@@ -137,7 +138,7 @@ def _add_narrowly(case: Case) -> tuple[NarrowSums, ...]:
         return ()
     if case.explains(case.predict(_soften(case, Variant(*case.used)))).mean() < _ON_LINES:
         return ()
-    rows = case.lay_rows().reshape(-1, case.count).astype(find_type(case.dtype.name))
+    rows = case.lay_rows(case.x).reshape(-1, case.count).astype(find_type(case.dtype.name))
     formula, found = RowFormula.of(case.plan), []
     for algorithm in ALGORITHMS.values():
         if formula.centres or algorithm.squares:
@@ -261,7 +262,7 @@ def weigh_cancelling(case: Case) -> float:
 
     0 if the case has parts of groups, or running statistics.
     """
-    rows = case.lay_rows().reshape(case.divisor.size, -1)
+    rows = case.lay_rows(case.x).reshape(case.divisor.size, -1)
     if rows.shape[1] != case.count or case.stored is not None:
         return 0.0
     dtype = np.dtype(np.float64 if case.arithmetic < get_eps(np.dtype(np.float32)) else np.float32)
