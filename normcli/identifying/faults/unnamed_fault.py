@@ -111,11 +111,12 @@ def _fit_parameters(case: Case, axes: tuple[int, ...]) -> Iterator[dict[str, Any
     Fits of gamma are yielded only if gamma was given, and the fit of beta alone only if beta was. `axes` are
     the axes of the view along which gamma and beta have length 1.
     """
-    x, y, gamma, beta = case.standardized, case.y, case.gamma, case.beta
+    x, y, gamma, beta, judged = case.standardized, case.y, case.gamma, case.beta, case.judged
     if case.has_gamma:
-        yield {"gamma": (x * (y - beta)).sum(axes, keepdims=True) / (x * x).sum(axes, keepdims=True)}
+        product, square = (np.sum(x * values, axes, keepdims=True, where=judged) for values in (y - beta, x))
+        yield {"gamma": product / square}
     if case.has_beta:
-        yield {"beta": (y - gamma * x).mean(axes, keepdims=True)}
+        yield {"beta": np.mean(y - gamma * x, axes, keepdims=True, where=judged)}
     if case.has_gamma:
         yield dict(zip(_PARAMETERS, recover_parameters(case), strict=True))
 

@@ -40,7 +40,7 @@ def _use(other: Case, more: Floats | float = 0.0, **values: Any) -> Variant:
 
 def _normalize(case: Case, x: NDArray[Any]) -> Case:
     """Return the case with another input of the norm, `x`."""
-    return replace(case, x=widen(x))
+    return replace(case, x=np.where(case.judged, widen(x), np.nan))
 
 
 def _list_kinds(addends: Addends) -> tuple[ResidualSum, ...]:
@@ -133,7 +133,8 @@ def _round_input(case: Case) -> Iterator[Variant]:
     """
     for name in () if case.addends or case.gated_input else HALVES:
         rounded = round_to_short(case.x, name)
-        if np.isfinite(rounded).all() and (rounded != case.x).any():
+        moved = (rounded != case.x) & case.judged
+        if np.isfinite(rounded[case.judged]).all() and moved.any():
             yield _use(_normalize(case, rounded), dtype=name)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.checking.fault import Row, list_padded_counts, list_padded_moments
+from normcli.identifying.faults.case import average
 from normcli.identifying.faults.tables.dividing import replace_mean
 from normcli.identifying.faults.variant import NEAR, Variant, is_near, label
 from normcli.norms.options import find_option
@@ -65,9 +66,10 @@ def _miscount(case: Case) -> Iterator[Variant]:
 
     The numbers are n − 1 and n + 1 for groups of n values, and the numbers that the divisors and means
     recovered from y show, if they are between n / 2 and 2 n. For the squares of a norm with a mean, n and n − 1
-    are left out: they are another ddof, which has a fault of its own. Nothing with running statistics.
+    are left out: they are another ddof, which has a fault of its own. Nothing with running statistics, or with
+    groups of several n.
     """
-    if "stored" in case.parts:
+    if "stored" in case.parts or case.counts.ndim:
         return
     n, counts = case.count, {case.count - 1, case.count + 1}
     solved = float(np.median(case.square * case.freedom / (case.used.divisor**2 - case.eps)))
@@ -105,10 +107,8 @@ def _take_part(case: Case, *, keeps_count: bool = False) -> Iterator[Variant]:
     Sums are divided by the number of values summed, or by the group size if `keeps_count`: then the variance
     may also be E[x²] − E[x]², about the mean of the k values, or that of all values about the wrong mean. For
     each axis, at most two k are tried: those whose variances are nearest to the ones recovered from y, if
-    within 2 % in the median. For a norm with a mean, two k more by their means. Nothing for norms with a slice.
+    within 2 % in the median. For a norm with a mean, two k more by their means.
     """
-    if "slice" in case.parts:
-        return
     shape = [1 if axis in case.axes else n for axis, n in enumerate(case.x.shape)]
     for name, lines in _list_lines(case):
         length, across = lines.shape[-1], lines.shape[-2]
@@ -160,10 +160,11 @@ def _share_out(case: Case) -> Iterator[tuple[int, int, tuple[int, ...], Floats, 
                 continue
             shape = (*case.x.shape[:axis], parts, length // parts, *case.x.shape[axis + 1 :])
             axes = tuple(other + (other >= axis) for other in case.axes)
-            x, count = case.x.reshape(shape), case.count / parts
-            mean = x.mean(axes, keepdims=True) if case.centres else np.zeros([1] * x.ndim)
-            total = ((x - mean) ** 2).sum(axes, keepdims=True)
-            yield axis, parts, shape, mean, total / max(1.0, count - (case.count - case.freedom))
+            x, counted = case.x.reshape(shape), None if case.counted is None else case.counted.reshape(shape)
+            counts = case.count / parts if counted is None else counted.sum(axes, keepdims=True)
+            mean = average(x, axes, counted) if case.centres else np.zeros([1] * x.ndim)
+            square = average((x - mean) ** 2, axes, counted) * counts
+            yield axis, parts, shape, mean, square / np.maximum(1.0, counts - case.ddof)
 
 
 def _take_other_slice(case: Case) -> Iterator[Variant]:
@@ -186,7 +187,7 @@ def _take_other_slice(case: Case) -> Iterator[Variant]:
         count = case.count // (stop - start) * (end - first)
         total, square = (one.take([end], axis) - one.take([first], axis) for one in (sums, squares))
         moved_mean = total / count if case.centres else np.zeros_like(total)
-        square = (square - count * moved_mean**2) / max(1.0, count - (case.count - case.freedom))
+        square = (square - count * moved_mean**2) / max(1.0, count - case.ddof)
         if (first, end) != places and is_near(case.used.divisor, case.root(square)):
             there = f"all of {name}" if end - first == length else f"{option.format((first, end))} of {name}"
             found = Variant(case.centre + moved_mean, square=square, values={"there": there})
@@ -270,14 +271,14 @@ def _average_ends(case: Case, values: Floats, axis: int) -> Floats:
 
 COUNTING: Sequence[Row] = (
     Row("stats-slice", _take_other_slice, "slice"),
-    Row("stats-padded-variance", _pad("variance"), "mean"),
-    Row("stats-padded-mean", _pad("mean"), "mean"),
-    Row("stats-padded", _pad("both")),
+    Row("stats-padded-variance", _pad("variance"), "mean whole"),
+    Row("stats-padded-mean", _pad("mean"), "mean whole"),
+    Row("stats-padded", _pad("both"), "whole"),
     Row("stats-count", _miscount),
-    Row("stats-partial", _take_part),
-    Row("stats-tail-skipped", functools.partial(_take_part, keeps_count=True)),
+    Row("stats-partial", _take_part, "whole"),
+    Row("stats-tail-skipped", functools.partial(_take_part, keeps_count=True), "whole"),
     Row("stats-shard", _shard),
     Row("stats-averaged", _average_parts),
-    Row("stats-alike", _count_alike),
+    Row("stats-alike", _count_alike, "whole"),
 )  # fmt: skip
 """In the order of likelihood: of rows that explain equally much, the first is named."""
