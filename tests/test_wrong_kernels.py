@@ -13,7 +13,7 @@ from tests.plants import faults
 from tests.plants.faults import TABLE, list_wrong, make_wrong
 
 IDS = {
-    "before": "gate gate-activation gate-bare gate-exchanged gate-missing gate-rolled gate-rounded input-rounded residual-missing residual-rounding residual-subtracted residual-twice",
+    "before": "gate gate-activation gate-bare gate-exchanged gate-missing gate-rolled gate-rounded input-rounded input-scaled residual-missing residual-rounding residual-subtracted residual-twice",
     "order": "exchanged memory permuted reversed rolled transposed",
     "stats": (
         "absolute alike approximate averaged centred constant count ddof eps-floor eps-other eps-outside eps-scaled eps-subtracted eps-twice half-sums length "

@@ -64,7 +64,7 @@ _MOST_TRIED = 1 << 14
 _LENT = (("gamma",), ("beta",), ("gamma", "beta"))
 """The parameters that a kernel may take of another layer."""
 
-_GRADIENTS = {"dx": "grad_input", "dgamma": "grad_weight", "dbeta": "grad_bias"}
+_GRADIENTS = {"dx": "grad_input", "dgamma": "grad_weight", "dbeta": "grad_bias", "dgate": "grad_gate"}
 """The gradients that `check_gradients` knows → their roles in a dump."""
 
 

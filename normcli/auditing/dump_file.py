@@ -47,14 +47,14 @@ WEIGHTS = ("weight", "bias", *RUNNING)
 """The roles of tensors that a layer may share with another one."""
 
 PARAMETERS = {
-    "weight": ("weight", "gamma", "scale", "a_2", "g"),
+    "weight": ("weight", "gamma", "scale", "a_2", "g", "weight_g"),
     "bias": ("bias", "beta", "shift", "b_2", "b"),
 }
 """Role → the names that modules have for the attribute."""
 
 ROLES = (
     "input", "output", *WEIGHTS, *(f"{role}_after" for role in RUNNING), "grad_output", "grad_input",
-    "grad_weight", "grad_bias", "gate",
+    "grad_weight", "grad_bias", "gate", "grad_gate",
 )  # fmt: skip
 """The roles of a layer's tensors: the part of a tensor's name behind the layer's name and a point."""
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from normcli.norms.conventions import Convention
     from normcli.norms.norm import Norm
 
+    Shape = tuple[int, ...]
+
 _EPS = ("eps", "variance_epsilon", "epsilon")
 """The names of a module's attribute for eps."""
 
@@ -41,12 +43,6 @@ _FIRST = "LayerNorm2d"
 _GATED = "RMSNormGated"
 """The end of the names of classes that take a gate beside their input."""
 
-_GATING_INPUT = (
-    "BambaRMSNormGated", "GraniteMoeHybridRMSNormGated", "MambaRMSNormGated", "NemotronHRMSNormGated",
-    "Zamba2RMSNormGated",
-)  # fmt: skip
-"""Gated classes that multiply by the gate before they normalize; others multiply the result."""
-
 _GATES = ("gate", "z")
 """The names that the `forward` of other classes has for a gate."""
 
@@ -56,6 +52,9 @@ _GUESSED = ("RMSNorm", _GATED)
 
 NO_GRADIENTS = "gradients were asked for, and none were recorded"
 """The note on a layer that lacks them."""
+
+_NO_AFFINE = "it has no gamma and beta, and a scale and shift behind it are not judged"
+"""The note on a layer that was made without them, as for a condition that scales and shifts its result."""
 
 _PRUNED = "_orig"
 """The end of a parameter's name where torch's pruning calculates the attribute of the name before it."""
@@ -73,14 +72,35 @@ def find_parameters(module: Any) -> dict[str, str]:
 def looks_like_norm(module: Any, also: Mapping[Any, str]) -> bool:
     """Whether a module's class is a known norm or in `also`, or looks like a norm.
 
-    A module without child modules does if its class has "norm" in its name, or is none of torch's own and the
-    module has an eps.
+    A module without child modules does if its class has "norm" or "lrn" in its name, or is none of torch's own
+    and the module has an eps.
     """
     kind = type(module)
     if kind in also or kind.__name__ in also or _find_row(kind) is not None:
         return True
     has_eps = not kind.__module__.startswith("torch.") and any(hasattr(module, name) for name in _EPS)
-    return ("norm" in kind.__name__.lower() or has_eps) and not list(module.children())
+    is_named = any(part in kind.__name__.lower() for part in ("norm", "lrn"))
+    return (is_named or has_eps) and not list(module.children())
+
+
+def is_known(module: Any, also: Mapping[Any, str]) -> bool:
+    """Whether a module's class is a norm by `also` or the table of conventions."""
+    return _find_own(module, also)[0] is not None
+
+
+def _find_own(
+    module: Any, also: Mapping[Any, str]
+) -> tuple[str | None, dict[str, Any], Convention | None, str]:
+    """Return a module's norm, its options, and without `also` its convention, and a note if that is a guess."""
+    kind = type(module)
+    given = next((also[key] for key in (kind, kind.__name__) if key in also), None)
+    if given is not None:
+        spec = parse_norm_spec(given)
+        return spec.name, dict(spec.own), None, ""
+    row, note = None if _overrides(module) else _find_row(kind), ""
+    if row is None and kind.__name__.endswith(_GUESSED):
+        row, note = find_named_row("LlamaRMSNorm"), f"{kind.__name__} is taken for rms as in Llama"
+    return (None, {}, None, "") if row is None else (row.norm, {"like": row.framework}, row, note)
 
 
 def describe_module(name: str, module: Any, also: Mapping[Any, str]) -> LayerSettings:
@@ -99,18 +119,13 @@ def describe_module(name: str, module: Any, also: Mapping[Any, str]) -> LayerSet
     """
     kind = type(module)
     full = f"{kind.__module__}.{kind.__qualname__}"
-    given = next((also[key] for key in (kind, kind.__name__) if key in also), None)
-    spec, row, note = None if given is None else parse_norm_spec(given), None, ""
-    if spec is None:
-        row = None if _overrides(module) else _find_row(kind)
-        if row is None and kind.__name__.endswith(_GUESSED):
-            row, note = _find_named_row("LlamaRMSNorm"), f"{kind.__name__} is taken for rms as in Llama"
-        if row is None:
-            problem = f"{kind.__name__} is no norm that is known: name it with also="
-            return LayerSettings(name, kind=full, problem=problem)
-        norm, own = row.norm, {"like": row.framework}
-    else:
-        norm, own = spec.name, dict(spec.own)
+    norm, own, row, note = _find_own(module, also)
+    if norm is None:
+        problem = f"{kind.__name__} is no norm that is known"
+        if not kind.__module__.startswith("torch."):
+            example = f"also={{'{kind.__name__}': 'rms'}}"
+            problem = f"{problem}: name it to record, as in {example}"
+        return LayerSettings(name, kind=full, problem=problem)
     row_of_norm = find_norm(norm)[0]
     try:
         known = Request.collect(norm, {**_read_options(module, row_of_norm, row), **own})
@@ -125,10 +140,11 @@ def describe_module(name: str, module: Any, also: Mapping[Any, str]) -> LayerSet
     tracks = keeps and getattr(module, "track_running_stats", True)
     is_frozen = kind.__name__.endswith(_FROZEN)
     learns = bool(module.training) and tracks and not is_frozen
+    norm_first = getattr(module, "norm_before_gate", None)
     momentum, counter = getattr(module, "momentum", None), getattr(module, "num_batches_tracked", None)
     if momentum is None:  # torch: batch norm takes the plain average, instance norm does not update
         momentum = "none" if row_of_norm.axes is AxesRule.ALL_BUT_CHANNEL else 0.0
-    return LayerSettings(
+    settings = LayerSettings(
         name, norm, known.describe(),
         evaluation=keeps and (is_frozen or not module.training),
         momentum=momentum if learns else None,
@@ -136,47 +152,70 @@ def describe_module(name: str, module: Any, also: Mapping[Any, str]) -> LayerSet
         kind=full, note=note, is_guess=bool(note),
         problem=problem,
         gate_act=getattr(module, "activation", Activation.SILU.value) if kind.__name__.endswith(_GATED) else "",
-        gates_input=_gates_input(module),
+        gates_input=None if norm_first is None else not norm_first,
     )  # fmt: skip
+    return settings if getattr(module, "elementwise_affine", True) else settings.add_note(_NO_AFFINE)
 
 
-def describe_second(settings: LayerSettings, module: Any, name: str, *, has_same_shape: bool) -> LayerSettings:
-    """Return a module's settings with its second tensor as a gate, or else as `left_out`.
+def describe_further(
+    settings: LayerSettings, module: Any, further: Mapping[Any, tuple[str, Shape]], shape: Shape
+) -> tuple[LayerSettings, dict[Any, str]]:
+    """Return a module's settings with its further tensors, and their roles: gate, weight or bias.
+
+    A tensor without a role is `left_out`.
 
     Parameters
     ----------
     settings : LayerSettings
     module : torch.nn.Module
-    name : str
-        The name of the tensor in the module's `forward`.
-    has_same_shape : bool
-        Whether its shape is the input's, as a gate's is.
+    further : mapping
+        Any key → the name of the tensor in the module's `forward`, and its shape.
+    shape : tuple of int
+        The shape of the input.
     """
-    if name not in _GATES or not has_same_shape:
-        return settings._replace(left_out=name)
-    act: Any = getattr(module, "activation", None)
-    is_known = isinstance(act, str) and act in {*Activation}
-    return settings._replace(gate_act=act if is_known else Activation.SILU.value)
+    norm, roles = find_norm(settings.norm or "")[0], dict[Any, str]()
+    act, is_asked = getattr(module, "activation", None), find_named_row(type(module).__name__) is None
+    for key, (name, own) in further.items():
+        role = next((role for role, names in PARAMETERS.items() if name in names), None)
+        axes = align(own, shape)
+        if "gate" not in roles.values() and (settings.gate_act or (name in _GATES and own == shape)):
+            known = act if isinstance(act, str) and act in {*Activation} else Activation.SILU.value
+            settings = settings._replace(gate_act=settings.gate_act or known)
+            roles[key] = "gate"
+        elif role is None or not axes or role in find_parameters(module):
+            settings = settings._replace(left_out=settings.left_out or name)
+        else:
+            roles[key] = role
+            if find_option("feature_axes").belongs_to(norm):
+                settings = settings.add_option("feature_axes", [*axes])
+            if role == "weight" and is_asked and "gamma_offset" not in settings.options:
+                words = f"{name} is taken for gamma (1 + gamma is gamma-offset=1)"
+                settings = settings.add_note(words)._replace(is_guess=True)
+    return (settings if "gate" in roles.values() else settings._replace(gate_act="", gates_input=None)), roles
 
 
-def _gates_input(module: Any) -> bool | None:
-    """Whether a gate multiplies a module's input, by its attribute or its class; None if neither says so."""
-    norm_first = getattr(module, "norm_before_gate", None)
-    if norm_first is not None:
-        return not norm_first
-    return type(module).__name__ in _GATING_INPUT or None
+def align(own: Shape, shape: Shape) -> tuple[int, ...]:
+    """Return the axes of an input that a tensor varies along; empty if none, or if it does not fit.
+
+    A tensor of fewer axes has the first ones and the last one, as of a condition for each sample, or the last.
+
+    Examples
+    --------
+    >>> align((2, 1, 16), (2, 12, 16)), align((2, 16), (2, 12, 16)), align((16,), (2, 12, 16))
+    ((0, 2), (0, 2), (2,))
+    """
+    few, rank = len(own), len(shape)
+    for axes in ((*range(few - 1), rank - 1), (*range(rank - few, rank),)) if 0 < few <= rank else ():
+        if all(length in (1, shape[axis]) for length, axis in zip(own, axes, strict=True)):
+            return tuple(axis for length, axis in zip(own, axes, strict=True) if length == shape[axis])
+    return ()
 
 
 def _overrides(module: Any) -> bool:
     """Whether a module's class is unknown and replaces the `forward` of a known class that it inherits from."""
     kind = type(module)
-    if _find_named_row(kind.__name__) is not None or kind.__name__.endswith((_FROZEN, _FIRST)):
-        return False
-    own: Any = kind
-    base = next((base for base in kind.__mro__ if _find_named_row(base.__name__) is not None), None)
-    return (
-        base is not None and own.forward is not getattr(base, "forward", None) and not hasattr(module, _ORDERED)
-    )
+    is_alike = kind.__name__.endswith((_FROZEN, _FIRST)) or hasattr(module, _ORDERED)
+    return not is_alike and find_base(kind) is not None and find_base(kind, "forward") is None
 
 
 _ORDERED = "data_format"
@@ -190,6 +229,8 @@ def _read_options(module: Any, norm: Norm, row: Convention | None) -> dict[str, 
     `normalized_shape` is not read.
     """
     found = read_numbers(module, norm)
+    if row is not None and norm.name == "wn":
+        found["keep"] = module.dim
     shape = getattr(module, "normalized_shape", None)
     if getattr(module, "data_format", None) == "channels_first":
         found["axes"] = (1,)
@@ -214,16 +255,37 @@ def read_numbers(module: Any, norm: Norm) -> dict[str, Any]:
 
 def _find_row(kind: type) -> Convention | None:
     """Return the row of conventions for a class or its nearest known base class; None if there is none."""
-    names = [base.__name__ for base in kind.__mro__]
-    for end in (_FROZEN, _FIRST):
-        if names[0].endswith(end):
-            return _find_named_row(end)
-    return next((row for name in names if (row := _find_named_row(name)) is not None), None)
+    end = next((end for end in (_FROZEN, _FIRST) if kind.__name__.endswith(end)), None)
+    return find_base(kind) if end is None else find_named_row(end)
+
+
+def find_base(kind: Any, method: str | None = None, layers_of: str | None = None) -> Convention | None:
+    """Return the row of conventions for a class or its nearest known base; None if there is none.
+
+    With the name of a method, also None if the class replaces that base's method. `layers_of` is as in
+    `find_named_row`.
+    """
+    for base in kind.__mro__:
+        row = find_named_row(base.__name__, layers_of)
+        if row is not None:
+            is_own = method is None or getattr(kind, method, None) is getattr(base, method, None)
+            return row if is_own else None
+    return None
 
 
 @functools.cache
-def _find_named_row(name: str) -> Convention | None:
-    return next((row for row in CONVENTIONS if name in row.modules), None)
+def find_named_row(name: str, layers_of: str | None = None) -> Convention | None:
+    """Return the row of conventions for a class by its name; None if there is none.
+
+    `layers_of` is `keras` or `flax-linen` for a class of their layers, None for PyTorch's modules.
+    """
+    rows = (row for row in CONVENTIONS if name in row.modules)
+    own = (row for row in rows if (row.framework if row.framework in _LAYERED else None) == layers_of)
+    return next(own, None)
+
+
+_LAYERED = ("keras", "flax-linen")
+"""The frameworks whose rows of conventions name layers of their own, not PyTorch's modules."""
 
 
 def require_norms(also: Mapping[Any, str]) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.auditing.dump_file import RUNNING, WEIGHTS, DumpWriter, LayerSettings
-from normcli.auditing.modules import find_parameters, read_numbers, require_norms
+from normcli.auditing.modules import find_base, find_parameters, read_numbers, require_norms
 from normcli.auditing.record_torch import Recorder
 from normcli.errors import DataError, UsageError
 from normcli.norms.layout import DEFAULT_LAYOUTS
@@ -37,54 +37,69 @@ class _Framework(NamedTuple):
     ----------
     like : str
         The framework's name in the table of conventions.
-    norms : mapping of str to str
-        Class of layers → its norm.
     read : callable
         Takes a layer and a role of `WEIGHTS`; returns the array that the layer has for it now, or None.
     give : callable
         Takes a tensor of the framework, and returns it as NumPy reads it.
+    method : str
+        The method that normalizes.
     """
 
     like: str
-    norms: Mapping[str, str]
     read: Callable[[Any, str], Any]
     give: Callable[[Any], Any]
+    method: str
+
+    def looks_like_norm(self, layer: Any) -> bool:
+        """Whether a layer's class or a base of it is a known norm, or has "norm" in its name, or an epsilon."""
+        kind = type(layer)
+        is_known = find_base(kind, None, self.like) is not None
+        return is_known or "norm" in kind.__name__.lower() or hasattr(layer, "epsilon")
 
     def record(
-        self, writer: DumpWriter, name: str, layer: Any, x: Any, run: Callable[[], Any], *,
-        evaluates: bool, trains: bool,
-    ) -> Any:  # fmt: skip
+        self, writer: DumpWriter, settings: LayerSettings, layer: Any, x: Any, run: Callable[[], Any]
+    ) -> Any:
         """Run a layer, write the call, and return its output.
+
+        A layer of an unknown class is written as such, unless norms within it were.
 
         Parameters
         ----------
         writer : DumpWriter
-        name : str
-            The layer's name in the model.
+        settings : LayerSettings
+            The settings without class, norm and options; with a momentum, running statistics are updated.
         layer, x : object
             The layer and its input.
         run : callable
             Takes nothing, and returns the layer's output.
-        evaluates : bool
-            Whether the layer normalizes with running statistics.
-        trains : bool
-            Whether the layer updates running statistics.
         """
-        before = {role: self.read(layer, role) for role in RUNNING}
-        output = run()
+        kind, problem, before = type(layer), "", {}
+        row = find_base(kind, self.method, self.like)
+        settings = settings._replace(kind=f"{kind.__module__}.{kind.__qualname__}")
+        if row is None or getattr(layer, "rms_scaling", False):
+            problem = f"{kind.__name__}{'(rms_scaling=True)' if row else ''} is no norm that is known"
+        else:
+            try:
+                before = {"input": self.give(x), **{role: self.read(layer, role) for role in RUNNING}}
+            except _NO_VALUES:
+                problem = "its values are not known within jit, vmap, grad or remat: run the model outside"
+        count, output = len(writer.layers), run()
+        if row is None or problem:
+            if len(writer.layers) == count:
+                writer.add_call(settings._replace(problem=problem))
+            return output
         own = {role: self.read(layer, role) for role in WEIGHTS[:2]}
-        after = {f"{role}_after": self.read(layer, role) for role in RUNNING if trains}
-        kind = type(layer)
-        norm = find_norm(self.norms[kind.__name__])[0]
+        stored = RUNNING if settings.momentum is not None else ()
+        after = {f"{role}_after": self.read(layer, role) for role in stored}
+        norm = find_norm(row.norm)[0]
         options = {"like": self.like, **read_numbers(layer, norm), **_read_axes(layer, norm, np.shape(x))}
-        settings = LayerSettings(
-            name, norm.name, options,
-            evaluation=evaluates, momentum=float(layer.momentum) if trains else None,
-            kind=f"{kind.__module__}.{kind.__qualname__}",
-        )  # fmt: skip
-        tensors = {"input": self.give(x), "output": self.give(output), **own, **before, **after}
-        writer.add_layer(settings, tensors)
+        settings = settings._replace(norm=norm.name, options=options)
+        writer.add_layer(settings, {**before, "output": self.give(output), **own, **after})
         return output
+
+
+_NO_VALUES = (TypeError, ValueError, NotImplementedError)
+"""What the frameworks raise where the values of a tensor are asked for that has none yet."""
 
 
 def _read_axes(layer: Any, norm: Norm, shape: Sequence[int]) -> dict[str, Any]:
@@ -135,14 +150,9 @@ def _give_keras(values: Any) -> Any:
 
 _KERAS = _Framework(
     "keras",
-    {
-        "LayerNormalization": "ln",
-        "BatchNormalization": "bn",
-        "GroupNormalization": "gn",
-        "RMSNormalization": "rms",
-    },
     _read_keras,
     _give_keras,
+    "call",
 )
 """Keras 3.15."""
 
@@ -155,14 +165,15 @@ _OF_FLAX = {
 
 def _read_flax(layer: Any, role: str) -> Any:
     collection, name = _OF_FLAX[role]
-    return layer.variables.get(collection, {}).get(name)
+    values = layer.variables.get(collection, {}).get(name)
+    return None if values is None else np.asarray(values)
 
 
 _FLAX = _Framework(
     "flax-linen",
-    {"LayerNorm": "ln", "BatchNorm": "bn", "GroupNorm": "gn", "RMSNorm": "rms", "InstanceNorm": "in"},
     _read_flax,
     np.asarray,
+    "__call__",
 )
 """Flax Linen 0.12."""
 
@@ -173,24 +184,28 @@ def _watch_keras(model: Any, writer: DumpWriter) -> Iterator[None]:
 
     Each call is written; at the end, also after an error, the layers' own methods are restored.
     """
+    from keras.src import backend
 
     def wrap(layer: Any) -> Any:
         call, name = layer.call, layer.path or layer.name
 
         @functools.wraps(call)
         def record_call(inputs: Any, *args: Any, **options: Any) -> Any:
+            if backend.in_symbolic_scope():  # Keras calculates shapes alone
+                return call(inputs, *args, **options)
             is_batch = hasattr(layer, "moving_mean")
-            trains = is_batch and bool(options.get("training")) and layer.trainable
-            run = functools.partial(call, inputs, *args, **options)
+            given = {**dict(zip(("training", "mask"), args, strict=False)), **options}
+            trains = is_batch and bool(given.get("training")) and layer.trainable
+            settings = _describe(name, layer, given, evaluates=is_batch and not trains, trains=trains)
             return _KERAS.record(
-                writer, name, layer, inputs, run, evaluates=is_batch and not trains, trains=trains
+                writer, settings, layer, inputs, functools.partial(call, inputs, *args, **options)
             )
 
         return record_call
 
     with contextlib.ExitStack() as restored:
         for layer in model._flatten_layers():
-            if type(layer).__name__ in _KERAS.norms:
+            if _KERAS.looks_like_norm(layer):
                 own = layer.__dict__.get("call")
                 object.__setattr__(layer, "call", wrap(layer))
                 restored.callback(_restore, layer, own)
@@ -215,18 +230,32 @@ def _watch_flax(writer: DumpWriter) -> Iterator[None]:
 
     def intercept(call: Any, args: Any, options: Any, context: Any) -> Any:
         layer = context.module
-        if type(layer).__name__ not in _FLAX.norms or context.method_name != "__call__":
+        if not _FLAX.looks_like_norm(layer) or context.method_name != _FLAX.method:
             return call(*args, **options)
-        tracks = _read_flax(layer, RUNNING[0]) is not None
-        asked = options.get("use_running_average")
+        given = {**dict(zip(("x", "use_running_average"), args, strict=False)), **options}
+        has_choice = hasattr(layer, "use_running_average")
+        tracks = has_choice and _OF_FLAX[RUNNING[0]][1] in layer.variables.get("batch_stats", {})
+        asked = given.get("use_running_average")
         evaluates = tracks and bool(linen.merge_param("use", layer.use_running_average, asked))
         trains = tracks and not evaluates and layer.is_mutable_collection("batch_stats")
-        run = functools.partial(call, *args, **options)
         name = "/".join(layer.path) or "model"
-        return _FLAX.record(writer, name, layer, args[0], run, evaluates=evaluates, trains=trains)
+        settings = _describe(name, layer, given, evaluates=evaluates, trains=trains)
+        return _FLAX.record(writer, settings, layer, given.get("x"), functools.partial(call, *args, **options))
 
     with linen.intercept_methods(intercept):
         yield
+
+
+def _describe(
+    name: str, layer: Any, given: Mapping[str, Any], *, evaluates: bool, trains: bool
+) -> LayerSettings:
+    """Return the settings of a call of a layer, without its norm.
+
+    `given` are the arguments by name; a `mask` among them is left out.
+    """
+    momentum = float(layer.momentum) if trains else None
+    left_out = "" if given.get("mask") is None else "mask"
+    return LayerSettings(name, evaluation=evaluates, momentum=momentum, left_out=left_out)
 
 
 _FEW_LAYERS = 64
@@ -249,8 +278,10 @@ def record(
     ----------
     model : torch.nn.Module, keras.Layer or flax.linen.Module
         Its norms are known by their classes: those of the framework, and of torch's modules those that
-        `normcli conventions` names. Keras and Flax models run outside of `jit` and `predict`, with a forward
-        pass alone; all options below are for PyTorch only.
+        `normcli conventions` names. Layer norms, RMS norms, group norms and local response norms that a torch
+        model calls as functions are recorded too, under the name of the module that calls them. Keras and Flax
+        models run outside of `jit` and `predict`, with a forward pass alone; all options below are for PyTorch
+        only.
     path : path
         A safetensors file, which is written whole when the block ends, and not at all if it raises.
     backward : bool
@@ -278,8 +309,9 @@ def record(
 
     A second tensor that a module's `forward` calls `gate` or `z` is recorded as a gate: with the module's
     `activation`, otherwise silu. It multiplies the input if the module's `norm_before_gate` is False or,
-    without that attribute, if `like` in `also` names such a convention; otherwise the result. Other further
-    tensors are not recorded; `audit` says so where the output is not of the input.
+    without that attribute, if `like` in `also` names such a convention; otherwise the result. Tensors that it
+    calls `scale` and `shift`, or as gamma and beta above, are these, also with a row for each sample. Other
+    further tensors are not recorded; `audit` says so where the output is not of the input.
 
     A module that is called again has `NAME#2`, `NAME#3`, … Values are copied to the processor's memory as they
     are, one tensor at a time. The file is described by `normcli help dumps`; `normcli audit` judges it.

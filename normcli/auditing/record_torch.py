@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.auditing.dump_file import RUNNING, LayerSettings
+from normcli.auditing.dump_file import PARAMETERS, RUNNING, WEIGHTS, LayerSettings
 from normcli.auditing.modules import (
     NO_GRADIENTS,
+    align,
+    describe_further,
     describe_module,
-    describe_second,
     find_parameters,
+    is_known,
     looks_like_norm,
 )
 from normcli.errors import NormError, UsageError
@@ -43,8 +45,21 @@ _DTYPES = {
 _OF_TOKENS = 3
 """The axes of a tensor of batch, tokens and features."""
 
-_OF_SHAPE = ("input", "output", "grad_input", "grad_output", "gate")
+_OF_SHAPE = ("input", "output", "grad_input", "grad_output", "gate", "grad_gate")
 """Roles of tensors that have the input's shape."""
+
+_INPUTS = ("weight_v",)
+"""The names that the `forward` of classes has for their input, where it is not the first tensor."""
+
+_FUNCTIONS = {
+    "layer_norm": "LayerNorm",
+    "rms_norm": "RMSNorm",
+    "group_norm": "GroupNorm",
+    "local_response_norm": "LocalResponseNorm",
+    "batch_norm": None,
+    "instance_norm": None,
+}
+"""Function of `torch.nn.functional` → the class that calls it with its attributes; None: it is not recorded."""
 
 _RANKS = {"InstanceNorm1d": 3, "InstanceNorm2d": 4, "InstanceNorm3d": 5}
 """Class → the number of axes of a batch; a single sample has one fewer."""
@@ -90,13 +105,22 @@ class _Call:
         The input, which may be no tensor if it cannot be recorded; None if the module took none.
     state : mapping of str to torch.Tensor
         Running statistics before the call, by role.
-    gate : torch.Tensor or None
+    size : int or None
+        The features that a gated norm normalizes together; None: all of them.
     """
 
-    def __init__(self, settings: LayerSettings, x: Any, state: Mapping[str, Any], gate: Any) -> None:
-        self.settings, self.x, self.state, self.gate = settings, x, state, gate
+    def __init__(self, settings: LayerSettings, x: Any, state: Mapping[str, Any], size: int | None) -> None:
+        self.settings, self.x, self.state, self.size = settings, x, state, size
+        self.given: dict[str, Any] = {}
         self.gradients: dict[str, Any] = {}
         self.replaced: dict[str, Any] = {}
+        self.is_single = False
+
+    def shape(self, role: str, values: Any) -> Any:
+        """Return a role's tensor in the shape in which it is written."""
+        if self.is_single and role in _OF_SHAPE:
+            return values.unsqueeze(0)
+        return values if self.size is None else values.unflatten(-1, (-1, self.size))
 
     def take(self, role: str, gradient: Any) -> None:
         """Store the gradient of a role; gradients of later backward passes are ignored."""
@@ -139,10 +163,11 @@ class Recorder:
             raise UsageError(f"{type(model).__name__} is no model of PyTorch, Keras or Flax Linen")
         named = ((name.replace(_COMPILED, ""), module) for name, module in model.named_modules())
         self.norms = [(name or "model", module) for name, module in named if looks_like_norm(module, also)]
-        if not any(describe_module(name, module, also).norm for name, module in self.norms):
-            kinds = sorted({type(module).__name__ for _, module in self.norms})
-            hint = f"; say what {kinds[0]} is: also={{'{kinds[0]}': 'rms'}}" if kinds else ""
-            raise UsageError(f"the model has no module that is known for a norm{hint}")
+        if self.norms and not any(is_known(module, also) for _, module in self.norms):
+            kind = min(type(module).__name__ for _, module in self.norms)
+            hint = f"say what {kind} is: also={{'{kind}': 'rms'}}, or another norm"
+            raise UsageError(f"the model has no module that is known for a norm; {hint}")
+        self._names = {id(module): name.replace(_COMPILED, "") for name, module in model.named_modules()}
         self._also, self._most_bytes, self._rng, self._backward = also, most_bytes, rng, backward
         self.framework, self.graded = f"torch {self._torch.__version__}", set[str]()
         self._open_calls = threading.local()
@@ -154,22 +179,61 @@ class Recorder:
         A backward pass after it writes nothing. Notes say at the end which calls lack gradients, if these were
         asked for.
         """
-        self._writer, self._is_closed = writer, False
+        self._writer, self._closed = writer, threading.Event()
         disable = self._torch.compiler.disable
         with contextlib.ExitStack() as hooks:
             for name, module in self.norms:
                 begin, end = (disable(functools.partial(hook, name)) for hook in (self._begin, self._end))
                 hooks.callback(module.register_forward_pre_hook(begin, with_kwargs=True).remove)
                 hooks.callback(module.register_forward_hook(end, always_call=True).remove)
-            hooks.callback(self._close)
+            hooks.callback(self._closed.set)
+            hooks.enter_context(self._catch_functions())
             yield
         if self._backward:
             writer.layers = [
                 one if one.name in self.graded else one.add_note(NO_GRADIENTS) for one in writer.layers
             ]
 
-    def _close(self) -> None:
-        self._is_closed = True
+    def _catch_functions(self) -> Any:
+        """Return a context manager in which norms that the model calls as functions are written.
+
+        Functions within a norm's module, and in code that is being compiled, are not.
+        """
+
+        def catch(_: Any, function: Any, types: Any, args: Any = (), named: Any = None) -> Any:
+            is_other = getattr(function, "__name__", "") not in _FUNCTIONS or not inspect.isfunction(function)
+            if self._torch.compiler.is_compiling() or is_other or any(vars(self._open_calls).values()):
+                return function(*args, **(named or {}))
+            return self._call(function, args, named or {})
+
+        return type("Catcher", (self._torch.overrides.TorchFunctionMode,), {"__torch_function__": catch})()
+
+    def _call(self, function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """Run a norm's function as a module with its arguments, which is written, and return its output."""
+        kind, frame = _FUNCTIONS[function.__name__], inspect.currentframe()
+        while frame is not None and id(frame.f_locals.get("self")) not in self._names:
+            frame = frame.f_back
+        if frame is None:
+            return function(*args, **named)
+        name = f"{self._names[id(frame.f_locals['self'])]}.{function.__name__}".removeprefix(".")
+        if kind is None:
+            problem = f"{function.__name__} is called as a function, and not recorded"
+            self._writer.add_call(LayerSettings(name, problem=problem))
+            return function(*args, **named)
+        given = inspect.signature(function).bind(*args, **named)
+        given.apply_defaults()
+        module: Any = object.__new__(getattr(self._torch.nn, kind))
+        self._torch.nn.Module.__init__(module)
+        for attribute, value in given.arguments.items():
+            (module._parameters if attribute in WEIGHTS else vars(module))[attribute] = value
+        module.elementwise_affine = given.arguments.get("weight", kind) is not None
+        x, output = vars(module).pop("input"), None
+        args, _ = self._begin(name, module, (x,), {}) or ((x,), {})
+        try:
+            output = module.forward(*args)
+        finally:
+            self._end(name, module, args, output)
+        return output
 
     def _refuse(self, tensor: Any) -> str | None:
         """Return words on why a value cannot be recorded; None if it can."""
@@ -204,39 +268,44 @@ class Recorder:
         settings = describe_module(name, module, self._also)
         every: dict[Any, Any] = {**dict(enumerate(args)), **named}
         tensors = {key: value for key, value in every.items() if isinstance(value, self._torch.Tensor)}
-        place, *others = tensors or (0,)
+        called = _find_names(module, args, named, tensors) if len(tensors) > 1 else {}
+        place = next((key for key, one in called.items() if one in _INPUTS), next(iter(tensors), 0))
         x: Any = every.get(place)
         reason = self._refuse(x)
         if reason is not None and settings.norm is not None:
             settings = settings._replace(norm=None, problem=reason)
         wanted = RUNNING if settings.evaluation or settings.momentum is not None else ()
         state = {role: getattr(module, role).detach().clone() for role in wanted}
-        second = every[others[0]] if others else None
-        if second is None:
-            settings = settings._replace(gate_act="", gates_input=None)
-        elif settings.norm is not None and not settings.gate_act:
-            called = _find_name(module, args, named, second)
-            settings = describe_second(settings, module, called, has_same_shape=second.shape == x.shape)
-        gate = second if settings.gate_act else None
-        call = _Call(settings, x, state, None if self._refuse(gate) is not None else gate)
+        roles = {place: "input"}
+        if settings.norm is not None:
+            shapes = {key: (called[key], (*one.shape,)) for key, one in tensors.items() if key != place}
+            settings, further = describe_further(settings, module, shapes, (*x.shape,))
+            roles |= {key: role for key, role in further.items() if self._refuse(tensors[key]) is None}
+        size = _find_group_size(module, x) if settings.gate_act else None
+        call = _Call(settings, x, state, size)
+        for key, role in roles.items():
+            if role in PARAMETERS:  # without the axes along which it does not vary
+                axes = align((*tensors[key].shape,), (*x.shape,))
+                tensors[key] = tensors[key].reshape([x.shape[axis] for axis in axes])
+            if key != place:
+                call.given[role] = tensors[key].detach()
         self._list_open(name).append(call)
-        if not self._backward or settings.norm is None or settings.gate_act:
+        if not self._backward or settings.norm is None:
             return None
-        if x.requires_grad and self._torch.is_grad_enabled():
-            every[place] = x.view_as(x)  # a view, whose gradient is of this call alone
-            every[place].register_hook(functools.partial(call.take, "grad_input"))
-        self._replace_parameters(module, call)
+        for key, role in roles.items():
+            every[key] = self._watch_gradient(call, role, every[key])
+        for role, held in find_parameters(module).items():
+            if module._parameters.get(held) is not None:
+                call.replaced[held] = module._parameters[held]
+                module._parameters[held] = self._watch_gradient(call, role, call.replaced[held])
         return tuple(every[n] for n in range(len(args))), {key: every[key] for key in named}
 
-    def _replace_parameters(self, module: Any, call: _Call) -> None:
-        """Put views in the place of a module's weight and bias, whose gradients are of this call alone."""
-        own = module._parameters
-        for role, held in find_parameters(module).items():
-            if own.get(held) is not None and own[held].requires_grad:
-                call.replaced[held] = own[held]
-                own[held] = own[held].view_as(own[held])
-                if own[held].requires_grad:
-                    own[held].register_hook(functools.partial(call.take, f"grad_{role}"))
+    def _watch_gradient(self, call: _Call, role: str, tensor: Any) -> Any:
+        """Return a view of a tensor, whose gradient is of this call alone; the tensor itself if it has none."""
+        view = tensor.view_as(tensor) if tensor.requires_grad else tensor
+        if view.requires_grad:
+            view.register_hook(functools.partial(call.take, f"grad_{role}"))
+        return view
 
     def _end(self, name: str, module: Any, args: tuple[Any, ...], output: Any) -> None:
         """Restore the module's own weight and bias, and write the call: settings, input, output and parameters.
@@ -247,23 +316,20 @@ class Recorder:
         call = self._list_open(name).pop()
         module._parameters.update(call.replaced)
         y = output[0] if isinstance(output, tuple) and output else output
-        settings, x, call.x = call.settings, call.x, None  # autograd keeps the call, which needs x no longer
+        settings, x, given = call.settings, call.x, call.given
+        call.x, call.given = None, {}  # autograd keeps the call, which needs them no longer
         if settings.norm is None:
             if y is not None:
                 self._writer.add_call(settings)
             return
         if y is None or self._refuse(y) is not None:
             return
-        tensors, is_single = {"input": x.detach(), "output": y.detach()}, _lacks_batch(module, x)
-        if is_single:
-            tensors = {role: values.unsqueeze(0) for role, values in tensors.items()}
-        if call.gate is not None:
-            tensors["gate"] = call.gate.detach()
+        call.is_single = _lacks_batch(module, x)
         held = {role: getattr(module, attribute) for role, attribute in find_parameters(module).items()}
-        tensors |= {role: values for role, values in held.items() if self._refuse(values) is None}
-        size = getattr(module, "group_size", None) if settings.gate_act else None
-        if size is not None and size != x.shape[-1]:  # a norm for each group of features
-            tensors = {role: values.unflatten(-1, (-1, size)) for role, values in tensors.items()}
+        tensors = {role: values for role, values in held.items() if self._refuse(values) is None}
+        tensors |= {"input": x.detach(), "output": y.detach(), **given}
+        tensors = {role: call.shape(role, values) for role, values in tensors.items()}
+        if call.size is not None:  # a norm for each group of features
             settings = settings.add_option("feature_axes", [-2, -1])
         plan = _make_plan(settings, tensors["input"])
         if plan is not None and plan.parameters.axes == plan.grid.axes == (_OF_TOKENS - 1,):
@@ -278,10 +344,10 @@ class Recorder:
             tensors = {role: sample.take(role, values) for role, values in tensors.items()}
         called = self._writer.add_call(settings)
         self._write(called, tensors)
-        if self._backward and y.requires_grad and sample is None and not settings.gate_act:
-            y.register_hook(functools.partial(self._write_gradients, called, call, is_single))
+        if self._backward and y.requires_grad and sample is None:
+            y.register_hook(functools.partial(self._write_gradients, called, call))
 
-    def _write_gradients(self, name: str, call: _Call, is_single: bool, dy: Any) -> None:
+    def _write_gradients(self, name: str, call: _Call, dy: Any) -> None:
         """Store `dy`, and write all gradients of a call at the end of its first backward pass.
 
         Parameters
@@ -289,21 +355,16 @@ class Recorder:
         name : str
             The name of the call in the dump.
         call : _Call
-        is_single : bool
-            Whether the input is a single sample, to which a batch axis is added.
         dy : torch.Tensor
             The gradient of the output.
         """
-        if "grad_output" in call.gradients or self._is_closed:
+        if "grad_output" in call.gradients or self._closed.is_set():
             return
         call.gradients["grad_output"] = dy
         self.graded.add(name)
 
         def write_all() -> None:
-            self._write(name, {
-                role: values.unsqueeze(0) if is_single and role in _OF_SHAPE else values
-                for role, values in call.gradients.items()
-            })  # fmt: skip
+            self._write(name, {role: call.shape(role, values) for role, values in call.gradients.items()})
 
         self._torch.autograd.Variable._execution_engine.queue_callback(write_all)
 
@@ -328,10 +389,17 @@ class Recorder:
         return _Sample(axis, places, axes.index(axis) if axis in axes else None)
 
 
-def _find_name(module: Any, args: tuple[Any, ...], named: dict[str, Any], value: Any) -> str:
-    """Return the name that a module's `forward` has for an argument."""
+def _find_names(module: Any, args: Any, named: Any, tensors: Mapping[Any, Any]) -> dict[Any, str]:
+    """Return the names that a module's `forward` has for tensors among its arguments, by their keys."""
     arguments = inspect.signature(module.forward).bind(*args, **named).arguments
-    return next((name for name, one in arguments.items() if one is value), "a second tensor")
+    names = {id(value): name for name, value in arguments.items()}
+    return {key: names.get(id(value), "a second tensor") for key, value in tensors.items()}
+
+
+def _find_group_size(module: Any, x: Any) -> int | None:
+    """Return the features that a gated norm normalizes together; None if these are all of them."""
+    size: int = getattr(module, "group_size", x.shape[-1] // getattr(module, "n_groups", 1))
+    return None if size == x.shape[-1] else size
 
 
 def _lacks_batch(module: Any, x: Any) -> bool:

@@ -71,6 +71,8 @@ class GradientScales(NamedTuple):
         The largest |mean| / divisor of a group.
     lost : float
         The largest bound on the error of a group's mean, divided by the divisor.
+    dtype : dtype
+        The dtype of the given gradient.
     """
 
     weight: Any
@@ -79,10 +81,11 @@ class GradientScales(NamedTuple):
     clearly: float
     skew: float = 0.0
     lost: float = 0.0
+    dtype: np.dtype[Any] = np.dtype(np.float64)
 
     @classmethod
     def of(
-        cls, exact: Gradients, name: str, actual: NDArray[Any], right: Floats, terms: GradientTerms | None
+        cls, exact: Gradients, name: str, dtype: np.dtype[Any], right: Floats, terms: GradientTerms | None
     ) -> GradientScales:
         """Return the weights and the bounds of rounding errors for a gradient.
 
@@ -91,18 +94,18 @@ class GradientScales(NamedTuple):
         exact : Gradients
             All exact gradients of the backward pass, with its inputs.
         name : {"dx", "dgamma", "dbeta", "dgate"}
-        actual : ndarray
-            The given gradient, of which only the dtype counts.
+        dtype : dtype
+            The dtype of the given gradient.
         right : ndarray
             The exact gradient.
         terms : GradientTerms or None
             The terms of the exact gradients. If None, bounds are taken from the exact gradient alone, and all
             weights are 1.
         """
-        short = is_short_float(actual.dtype) or is_short_float(exact.input.dtype)
+        short = is_short_float(dtype) or is_short_float(exact.input.dtype)
         precision, stored, least = "float32" if short else "float64", 0.0, 0.0
-        if is_float(actual.dtype):
-            stored, least = get_eps(actual.dtype) / 2, get_smallest(actual.dtype.name)
+        if is_float(dtype):
+            stored, least = get_eps(dtype) / 2, get_smallest(dtype.name)
         weight, none, skew, lost = np.ones(right.shape), np.zeros(right.shape), np.zeros(()), np.zeros(())
         errors, count = (np.abs(right), none, none), exact.input.size // max(1, right.size)
         if terms is not None:
@@ -121,16 +124,17 @@ class GradientScales(NamedTuple):
         size, moved, squared = (one.reshape(right.shape) for one in errors)
         bound = np.abs(right) * stored + least / 2 + size * rounding
         roundings = [Rounding("terms", precision, bound)]
-        if is_half(actual.dtype):
+        if is_half(dtype):
             bound = bound + size * (stored * _LEAST_ROUNDINGS)
-            roundings.append(Rounding("terms", actual.dtype.name, bound))
+            roundings.append(Rounding("terms", dtype.name, bound))
         roundings.append(Rounding("mean", precision, bound + moved))
         roundings.append(Rounding("variance", precision, bound + moved + squared * rounding))
         known = np.isfinite(roundings[-1].bound)
         is_few = right.size < _FEW or exact.plan.grid.group_count < _FEW // 4
-        largest = (float(np.nanmax(one, initial=0.0)) for one in (skew, lost))
+        most, farthest = (float(np.nanmax(one, initial=0.0)) for one in (skew, lost))
         clearly = _MORE_CLEARLY if is_few else CLEARLY
-        return cls(weight, tuple(roundings), None if known.all() else known, clearly, *largest)
+        unknown = None if known.all() else known
+        return cls(weight, tuple(roundings), unknown, clearly, most, farthest, dtype)
 
     def measure(self, values: Floats) -> float:
         """Return the root of the sum of (weight · value)², without values whose bounds are not finite."""
@@ -204,8 +208,8 @@ def _measure_dx(terms: GradientTerms, lost: Floats | float = 0.0) -> Floats:
     pulled, squares = np.abs(terms.slope * terms.divisor) * xhat, xhat * xhat
     share = np.nan_to_num(pulled.sum(terms.axes, keepdims=True) / squares.sum(terms.axes, keepdims=True))
     moved = xhat + lost * (1.0 + xhat)
-    mean = size.mean(terms.axes, keepdims=True) if terms.centres else 0.0
-    pull = share * moved * (size * moved).sum(terms.axes, keepdims=True)
+    mean = size.mean(terms.axes, keepdims=True) * np.abs(terms.a * terms.share) if terms.centres else 0.0
+    pull = share * moved * (size * moved).sum(terms.axes, keepdims=True) * np.abs(terms.b * terms.share)
     result: Floats = (size + mean + pull) * (1.0 + lost) / terms.divisor
     return result
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -14,9 +14,10 @@ from normcli.checking.gradient_faults import (
     OVERFLOW,
     VALUES,
     ZERO,
-    Wrong,
+    count_factors,
     find_overflow,
     list_factors,
+    list_pairs,
     list_wrong,
 )
 from normcli.checking.gradient_forms import find_summed
@@ -24,6 +25,7 @@ from normcli.checking.gradient_terms import make_terms
 from normcli.checking.half_precision import compare_saved
 from normcli.checking.tally import Comparison
 from normcli.checking.ulp import choose_counting_dtype, choose_tolerance
+from normcli.checking.wrong_gradient import WrongGradient
 from normcli.errors import DataError, UsageError
 from normcli.numerics.rounding import widen
 from normcli.printable import format_count
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.checking.gradient_faults import Wrong
+    from normcli.checking.gradient_terms import GradientTerms
     from normcli.checking.ulp import Tolerance
     from normcli.dtypes import Floats
     from normcli.norms.plan import Plan
@@ -231,12 +235,21 @@ def find_cause(
         return None
     with np.errstate(all="ignore"):
         wide, terms = actual.astype(np.float64), make_terms(exact)
-        scales, all_count = GradientScales.of(exact, name, actual, right, terms), exact.inputs.selection is None
+        scales, all_count = (
+            GradientScales.of(exact, name, actual.dtype, right, terms),
+            exact.inputs.selection is None,
+        )
         if not actual.any() and scales.find_level(right) > 0:
             over = find_overflow(exact, name, actual.dtype, terms)
             return GradientFinding(name, _say(name, find_fault(OVERFLOW if over else ZERO), [over]))
-        faults = list_wrong(exact, name, wide, right, terms) if all_count else ()
-        found = _choose(name, wide, right, (*faults, *list_factors(wide, right, scales)), scales, tolerance)
+        case = WrongGradient(exact, name, wide, right, cast("GradientTerms", terms))
+        faults = [*list_wrong(case)] if all_count else []
+        found = _choose(case, [*faults, *list_factors(case, scales)], scales, tolerance)
+        is_odd = scales.clearly == CLEARLY and scales.find_level(wide - right) == len(scales.roundings)
+        if is_odd and not isinstance(found, GradientFinding):  # few or coarse values some pair fits by chance
+            fine = scales._replace(roundings=scales.roundings[:-1])
+            pairs = _choose(case, list_pairs(case, faults, scales), fine)
+            found = pairs if isinstance(pairs, GradientFinding) else found
         if isinstance(found, GradientFinding):
             return found
         known = terms is not None and all_count  # else bounds are of the exact gradient alone
@@ -272,9 +285,7 @@ def _tell_rounding(
 
 
 def _choose(
-    name: str,
-    actual: Floats,
-    right: Floats,
+    case: WrongGradient,
     candidates: Iterable[Wrong],
     scales: GradientScales,
     tolerance: Tolerance | None = None,
@@ -289,48 +300,56 @@ def _choose(
 
     Parameters
     ----------
-    name : {"dx", "dgamma", "dbeta", "dgate"}
-    actual, right : ndarray
-        The given gradient and the exact one.
-    candidates : iterable of (Fault, tuple of str, ndarray)
-        The faults to choose from, each with the values for its words and its gradient.
+    case : WrongGradient
+    candidates : iterable of Wrong
+        The faults to choose from.
     scales : GradientScales
     tolerance : Tolerance or None
         If not None, what remains may also be as large as this tolerance.
     """
+    name, actual, right = case.name, case.actual, case.right
     off, level = scales.measure(actual - right), scales.find_level(actual - right)
     is_few = np.unique(np.abs(actual[actual != 0.0])).size < _FEWEST  # in groups of two, dx is ±a
     if level < len(scales.roundings) and is_few:
         return None
     if level == 0:  # only what has the very bits is nearer than what rounds as it should
         is_enough = scales.clearly == CLEARLY
-        candidates = [one for one in candidates if is_enough and np.array_equal(one[2], actual)]
+        candidates = [one for one in candidates if is_enough and np.array_equal(one.gradient, actual)]
     noise, size = scales.measure(scales.roundings[level - 1].bound), scales.measure(right) or off
     near = []
-    for fault, details, wrong in candidates:
-        distance, length = scales.measure(actual - wrong), scales.measure(wrong)
+    for wrong in candidates:
+        distance, length = scales.measure(actual - wrong.gradient), scales.measure(wrong.gradient)
         if distance * scales.clearly < min(off, length):
-            near.append((distance, max(1.0, length / size), fault, details))
+            near.append((distance, max(1.0, length / size), wrong))
+    if level < len(scales.roundings):  # what rounding explains, with no number, shows none
+        near = [one for one in near if one[2].fault.id == FACTOR or not count_factors(one[2].fault.id)]
     if not near:
         return None
     near.sort(key=lambda one: max(one[0], _SAME * size))
-    best = near[0][0]
+    best, length, nearest = near[0]
     tolerated = 0.0 if tolerance is None else scales.measure(tolerance.atol + tolerance.rtol * np.abs(right))
-    if best > max(noise * near[0][1], tolerated):
-        return _say(name, *near[0][2:3], [near[0][3]]).words if level == len(scales.roundings) else None
-    near.sort(key=lambda one: max(one[0], 2.0 * best, _SAME * size))  # else as in the table
+    if best > max(noise * length, tolerated) and not _is_rounding_of(case, nearest, best, scales):
+        return _say(name, nearest.fault, [nearest.details]).words if level == len(scales.roundings) else None
+    near.sort(key=lambda one: (max(one[0], 2.0 * best, _SAME * size), count_factors(one[2].fault.id)))
     alike: dict[str, tuple[Fault, list[tuple[str, ...]]]] = {}
-    for distance, _, fault, details in near:
+    for distance, _, wrong in near:
         if distance <= max(CLEARLY * best, _SAME * size, noise):
-            alike.setdefault(fault.id, (fault, []))[1].append(details)
-    if len(alike) > 1:  # every fault of one group is about a factor
-        alike.pop(FACTOR, None)
-    first, *others = [_say(name, *one) for one in alike.values()]
+            alike.setdefault(wrong.fault.id, (wrong.fault, []))[1].append(wrong.details)
+    most = count_factors(next(iter(alike)))  # every fault of one group is about a factor
+    first, *others = [_say(name, *one) for id_, one in alike.items() if count_factors(id_) <= most]
     if level < len(scales.roundings) and scales.clearly > CLEARLY:  # few values fit by chance
         others.append(scales.blame(level)[0])
     so, else_ = best / size, off / size
     shown = f"so calculated, it is off by {so:.1g} of its size, not by {else_:.2g}"
     return GradientFinding(name, first, tuple(others), (shown,))
+
+
+def _is_rounding_of(case: WrongGradient, wrong: Wrong, size: float, scales: GradientScales) -> bool:
+    """Whether rounding in a kernel with the fault may come to an error of this size, if its terms are known."""
+    if wrong.terms is None or wrong.terms.w.shape != case.t.w.shape:
+        return False
+    own = GradientScales.of(case.exact, case.name, scales.dtype, wrong.gradient, wrong.terms)
+    return size <= scales.measure(own.roundings[len(scales.roundings) - 1].bound)
 
 
 def _say(name: str, fault: Fault, every: list[tuple[str, ...]]) -> Fault:

@@ -10,6 +10,7 @@ import numpy as np
 
 from normcli.checking.fault import list_padded_counts, list_padded_moments
 from normcli.checking.gradient_bounds import CLEARLY
+from normcli.checking.wrong_gradient import MOST_VARIED
 from normcli.norms.grid import Split
 from normcli.norms.rules import GroupOrder
 from normcli.numerics.statistics.divisor import find_freedom
@@ -23,6 +24,18 @@ if TYPE_CHECKING:
 
 _SHARDS = (2, 3, 4, 8)
 
+_LEAST_SHARE = 0.25
+"""The least n / m for means that are divided by m, not n, that a gradient shows."""
+
+_STRIDES = (2, 3, 4, 8)
+"""The steps at which kernels may leave out rows, or take them twice."""
+
+_LEAST_VALUES = 4
+"""The fewest values of a sum that can show which block or stride of its rows is wrong."""
+
+_MOST_INDICES = 1 << 14
+"""The most indices of an axis of which parts are tried."""
+
 
 def change_ddof(c: WrongGradient) -> Iterator[Detailed]:
     """Yield the terms for ddof 0, or for ddof 1 if the norm's own is 0: exact, and as kernels write them."""
@@ -35,25 +48,30 @@ def change_ddof(c: WrongGradient) -> Iterator[Detailed]:
 def count_means(c: WrongGradient) -> Iterator[Detailed]:
     """Yield dx's terms with both means of the backward pass divided by another count than n, the group's size.
 
-    Counts are the one that the given dx shows, if it is near n or the length of some axes, and lengths to which
-    kernels pad; n − 1 is left out. Nothing is yielded for running statistics.
+    Counts are the one that the given dx shows, and lengths to which kernels pad; n − 1 and 1 are left out.
     """
-    t, none = c.t, c.t.differentiate(a=0.0, b=0.0)
-    if c.exact.inputs.given is not None:
-        return
-    own, off = none - t.differentiate(), none - c.actual.reshape(none.shape)
-    usable = np.isfinite(own) & np.isfinite(off)
-    share = np.vdot(own[usable], off[usable]) / np.vdot(own[usable], own[usable])
-    count = round(t.size / share) if np.isfinite(share) and share > 0.0 else 0
-    shown = {count} if 0.5 < 1.0 / share < 4.0 or count in _list_lengths(t.dy.shape) else set()
-    for count in sorted(shown.union(_list_counts(t.size)) - {t.size - 1, t.size}):
+    t, share = c.t, _find_factor(c, a=0.0, b=0.0)
+    shown = {round(t.size / share)} if share > _LEAST_SHARE else set()
+    for count in sorted(shown.union(_list_counts(t.size)) - {0, 1, t.size - 1, t.size}):
         yield (str(count), str(t.size)), t._replace(share=t.size / count)
 
 
-def _list_lengths(shape: tuple[int, ...]) -> set[int]:
-    """Return the numbers of values along each set of axes of a shape, but for 1: then means are sums."""
-    sets = (itertools.combinations(shape, some) for some in range(1, len(shape) + 1))
-    return {math.prod(lengths) for lengths in itertools.chain.from_iterable(sets)} - {1}
+def fit_factor(c: WrongGradient, **none: float) -> Detailed | None:
+    """Return dx's terms with the factor that fits best on the term that `none` leaves out: `a` or `b` is 0.
+
+    None if no factor fits, or if it is 1 in 3 digits.
+    """
+    factor = _find_factor(c, **none)
+    words = f"{factor:.3g}"
+    return None if words in ("1", "nan") else ((words,), c.t.scale(**dict.fromkeys(none, factor)))
+
+
+def _find_factor(c: WrongGradient, **none: float) -> float:
+    """Return the factor of least squares on what dx lacks if factors on its terms, `a` and `b`, are 0."""
+    bare = c.t.scale(**none).differentiate()
+    term, off = ((dx - bare) * c.t.divisor for dx in (c.t.differentiate(), c.actual.reshape(bare.shape)))
+    usable = np.isfinite(term) & np.isfinite(off)
+    return float(np.vdot(term[usable], off[usable]) / np.vdot(term[usable], term[usable]))
 
 
 def _list_counts(size: int) -> list[int]:
@@ -64,8 +82,8 @@ def _list_counts(size: int) -> list[int]:
 def pad(c: WrongGradient, what: str) -> Iterator[Detailed]:
     """Yield the terms for statistics with a padded count, with means of the backward pass over n or over it.
 
-    Counts are usual ones up to twice n, and for each form the one that the gradient shows. Nothing for running
-    statistics, for tensors above 2²⁰ values, and if `make_terms` returns None for the norm.
+    Counts are usual ones up to twice n, and for each form the one that the gradient shows. Nothing for tensors
+    above 2²⁰ values, and if `make_terms` returns None for the norm.
 
     Parameters
     ----------
@@ -76,7 +94,7 @@ def pad(c: WrongGradient, what: str) -> Iterator[Detailed]:
         padded length. "both": mean and variance.
     """
     n = c.t.size
-    if c.exact.inputs.given is not None or c.vary() is None:
+    if c.vary() is None:
         return
     forms = [*itertools.product(range(len(_list_moments(c, what, n))), (False, True))]
     tried = [(count, *form) for count in _list_counts(n) for form in forms]
@@ -137,24 +155,49 @@ _NOTHING = 1e-6
 """The error of a multiple of the right gradient, as a part of the given one, below which it is a factor."""
 
 
-def sum_part(c: WrongGradient) -> Iterator[Detailed]:
-    """Yield dgamma or dbeta summed over only a part of one axis: its first k indices, then its last k.
+def sum_part(c: WrongGradient, times: int) -> Iterator[Detailed]:
+    """Yield dgamma or dbeta with a part of an axis alone (`times` is 0), left out (−1), or taken twice (1).
 
-    There is one of each for each axis of the sum, with the k that makes it nearest to the given gradient.
+    It is the part that makes it nearest to the given gradient, of each axis of the sum, and of all as one: the
+    first k indices, the last k, a block, or every second to fourth or eighth index. Of few values, which others
+    fit by chance, and above 2²⁰ only the first two are tried. Axes of more than 2¹⁴ indices have none.
     """
-    actual = c.actual.reshape(-1)
-    for axis in c.along:
-        word = _name_view_axis(c, axis)
-        others = tuple(other for other in c.along if other != axis)
-        parts = np.moveaxis(c.shares.sum(others, keepdims=True), axis, 0)
-        sums = np.cumsum(parts.reshape(len(parts), -1), axis=0)
-        last = len(parts) - 1
-        for some, begins in ((sums[:-1], True), (sums[-1] - sums[:-1], False)):
-            if len(some):
-                stop = int(np.nan_to_num(((some - actual) ** 2).sum(1), nan=np.inf).argmin())
-                first, end = (0, stop) if begins else (stop + 1, last)
-                where = f"{word}={first}" if first == end else f"{word}={first} … {word}={end}"
-                yield (where,), some[stop]
+    shares, actual, found = np.broadcast_to(c.shares, c.plan.grid.view_shape), c.actual.reshape(-1), []
+    for axes in (*((axis,) for axis in c.along), c.along):
+        others = tuple(other for other in c.along if other not in axes)
+        rows = np.moveaxis(shares.sum(others, keepdims=True), axes, range(len(axes)))
+        lengths, rows = rows.shape[: len(axes)], rows.reshape(-1, actual.size)
+        whole = actual.size < _LEAST_VALUES or rows.size > MOST_VARIED
+        parts = _list_parts(len(rows), times, ends_alone=whole) if len(rows) <= _MOST_INDICES else []
+        if parts:
+            total = np.concatenate([np.zeros_like(rows[:1]), np.cumsum(rows, axis=0)])
+            some = (total[p.stop] - total[p.start] if p.step == 1 else rows[p].sum(0) for p in parts)
+            sums = np.stack(list(some))
+            wrong = sums if not times else c.right.reshape(-1) + times * sums
+            off = np.nan_to_num(((wrong - actual) ** 2).sum(1), nan=np.inf)
+            best = int(off.argmin())
+            name = "×".join(_name_view_axis(c, axis) for axis in axes)
+            found.append((off[best] * len(axes), _name_part(name, lengths, parts[best]), wrong[best]))
+    yield from (((words,), wrong) for _, words, wrong in sorted(found, key=lambda one: one[0])[:1])
+
+
+def _list_parts(length: int, times: int, *, ends_alone: bool) -> list[slice]:
+    """Return the parts of an axis that kernels take alone (`times` is 0), leave out (−1), or take twice (1)."""
+    ends = {part for stop in range(1, length) for part in ((0, stop, 1), (stop, length, 1))}
+    sizes = [size for size in range(1, length) if length % size == 0 or not size & (size - 1)]
+    blocks = {(start, min(start + size, length), 1) for size in sizes for start in range(0, length, size)}
+    strides = [step for step in _STRIDES if 2 + (times < 0) <= step < length]  # half is the other half alone
+    blocks |= {(first, length, step) for step in strides for first in range(min(step, length - step))}
+    own = set() if ends_alone else blocks
+    return [slice(*part) for part in sorted(own | ends if not times else own - ends if times < 0 else own)]
+
+
+def _name_part(name: str, lengths: tuple[int, ...], part: slice) -> str:
+    """Return a part of axes, which count as one, in words: `n=4 … n=7`, or `n=0, n=2 …` for every second."""
+    indices = range(math.prod(lengths))[part]
+    ends = indices[0], indices[-1 if part.step == 1 else 1]
+    first, other = (f"{name}={','.join(map(str, np.unravel_index(i, lengths)))}" for i in ends)
+    return first if first == other else f"{first} … {other}" if part.step == 1 else f"{first}, {other} …"
 
 
 def _name_view_axis(c: WrongGradient, axis: int) -> str:
@@ -165,22 +208,16 @@ def _name_view_axis(c: WrongGradient, axis: int) -> str:
     return grid.layout.name(axis - (grid.split is not None and axis > grid.split.axis))
 
 
-def end_early(c: WrongGradient) -> tuple[tuple[str, ...], Floats] | None:
+def end_early(c: WrongGradient) -> Detailed | None:
     """Return dgamma or dbeta with the zeros that the given one begins or ends with; None unless two or more."""
-    is_zero = (c.actual == 0.0).reshape(-1)
-    others = np.flatnonzero(~is_zero)
-    if not len(others):
+    is_zero, wrong = (c.actual == 0.0).reshape(-1), c.right.copy()
+    begins, ends = (int(some.argmin()) for some in (is_zero, is_zero[::-1]))
+    part = slice(0, begins, 1) if begins >= ends else slice(len(is_zero) - ends, len(is_zero), 1)
+    if max(begins, ends) <= 1:
         return None
-    begins, ends = int(others[0]), int(others[-1]) + 1
-    first, stop = (0, begins) if begins >= len(is_zero) - ends else (ends, len(is_zero))
-    if stop - first <= 1:
-        return None
-    wrong = c.right.copy()
-    wrong.flat[first:stop] = 0.0
-    shape = c.right.shape
-    words = (",".join(map(str, np.unravel_index(index, shape))) for index in (first, stop - 1))
+    wrong.flat[part] = 0.0
     name = c.name_axes(axis for axis in c.plan.parameters.axes if c.plan.grid.shape[axis] > 1)
-    return (" … ".join(f"{name}={index}" for index in words),), wrong
+    return (_name_part(name, wrong.shape, part),), wrong
 
 
 def shard_means(c: WrongGradient) -> Iterator[Detailed]:
@@ -201,7 +238,7 @@ def shard(c: WrongGradient) -> Iterator[Detailed]:
     Shards are blocks of the axis, or interleaved. Nothing is yielded for channel groups or running statistics.
     """
     grid = c.plan.grid
-    for axis, count in itertools.product(c.t.axes if c.is_trained else (), _SHARDS):
+    for axis, count in itertools.product(grid.axes if c.is_trained else (), _SHARDS):
         if grid.shape[axis] % count == 0 and count < grid.shape[axis]:
             for order in GroupOrder:
                 yield (str(count), c.name_axes((axis,))), c.regroup(split=Split(axis, count, order))

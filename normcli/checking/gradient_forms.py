@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.checking.gradient_terms import MOVED_EPS
-from normcli.checking.half_precision import sum_in_half
+from normcli.checking.half_precision import HALVES, sum_in_half
 from normcli.checking.wrong_gradient import slope_of
 from normcli.norms.rules import ParameterRule
 from normcli.numerics.elements.activation import Activation
+from normcli.numerics.rounding import round_to_short
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from normcli.checking.gradient_terms import GradientTerms
     from normcli.checking.wrong_gradient import Detailed, WrongGradient
     from normcli.dtypes import Floats
     from normcli.norms.plan import Plan
@@ -36,7 +36,7 @@ def leave_gate(c: WrongGradient) -> Iterator[Detailed]:
     """Yield the gradient without the gate, and for a gate before the norm also dx without the gate's factor."""
     yield (), c.pass_gate(None)
     if c.name == "dx" and c.exact.inputs.gated_input is not None:
-        yield (), c.t._replace(behind=1.0).differentiate()
+        yield (), c.t._replace(behind=1.0)
 
 
 def change_activation(c: WrongGradient) -> Iterator[Detailed]:
@@ -62,7 +62,7 @@ def multiply_slope(c: WrongGradient, values: Floats) -> Floats:
 def change_means(c: WrongGradient) -> Iterator[Detailed]:
     """Yield dx with the means of the backward pass over each other set of axes, and the right statistics."""
     own = c.name_axes(c.plan.grid.axes)
-    yield from (((c.name_axes(axes), own), c.t.differentiate(axes=axes)) for axes in c.list_axes())
+    yield from (((c.name_axes(axes), own), c.t._replace(axes=axes)) for axes in c.list_axes())
 
 
 def sum_otherwise(c: WrongGradient) -> Iterator[Detailed]:
@@ -92,7 +92,7 @@ def widen_sums(c: WrongGradient) -> Iterator[Detailed]:
     for axes in c.list_axes():
         if set(axes) > set(c.t.axes):
             more = math.prod(c.plan.grid.shape[axis] for axis in axes) / c.t.size
-            yield (c.name_axes(axes),), c.t.differentiate(a=more, b=more, axes=axes)
+            yield (c.name_axes(axes),), c.t._replace(axes=axes).scale(more, more)
 
 
 def change_axes(c: WrongGradient) -> Iterator[Detailed]:
@@ -133,11 +133,6 @@ def centre(c: WrongGradient, *, centres: bool) -> Iterator[Detailed]:
         yield from (((), one) for one in (terms, terms._replace(centres=not centres)))
 
 
-def keep_mean(c: WrongGradient) -> GradientTerms | None:
-    """Return the terms with mean(dy · gamma) subtracted; None with it, and with running statistics."""
-    return None if c.t.centres or c.exact.inputs.given is not None else c.t._replace(centres=True)
-
-
 def exchange(c: WrongGradient) -> Iterator[Detailed]:
     """Yield the gradient of the other parameter: dbeta for dgamma, or dgamma for dbeta, if there is one."""
     other = "dbeta" if c.name == "dgamma" else "dgamma"
@@ -147,15 +142,20 @@ def exchange(c: WrongGradient) -> Iterator[Detailed]:
 
 def reorder(c: WrongGradient, *, flip: bool) -> Iterator[Detailed]:
     """Yield the exact gradient reversed along each axis if `flip`, else rolled by the shift that fits best."""
-    for axis, length in enumerate(c.right.shape):
+    for axis in range(c.right.ndim):
         if flip:
             yield (), np.flip(c.right, axis)
             continue
-        ends = np.fft.fft(np.nan_to_num(c.actual), axis=axis), np.fft.fft(np.nan_to_num(c.right), axis=axis)
-        fits = np.fft.ifft(ends[0] * ends[1].conj(), axis=axis).real
-        shift = int(fits.sum(tuple(other for other in range(fits.ndim) if other != axis)).argmax())
-        signed = shift if 2 * shift <= length else shift - length
-        yield (str(signed), c.name_axes(c.plan.parameters.axes[axis : axis + 1])), np.roll(c.right, shift, axis)
+        shift, words = _find_shift(c.actual, c.right, axis)
+        yield (words, c.name_axes(c.plan.parameters.axes[axis : axis + 1])), np.roll(c.right, shift, axis)
+
+
+def _find_shift(actual: Floats, right: Floats, axis: int = 0) -> tuple[int, str]:
+    """Return the shift along an axis by which `right` fits `actual` best; and it in words, −1 for the last."""
+    first, second = (np.fft.fft(np.nan_to_num(values), axis=axis) for values in (actual, right))
+    fits = np.fft.ifft(first * second.conj(), axis=axis).real
+    shift = int(fits.sum(tuple(other for other in range(fits.ndim) if other != axis)).argmax())
+    return shift, str(shift if 2 * shift <= right.shape[axis] else shift - right.shape[axis])
 
 
 def roll_gamma(c: WrongGradient) -> Detailed | None:
@@ -164,20 +164,37 @@ def roll_gamma(c: WrongGradient) -> Detailed | None:
     along = tuple(axis for axis, n in enumerate(t.gamma.shape) if n == 1)
     used = t.dy * np.nan_to_num(c.actual.reshape(t.dy.shape)) * t.divisor
     ends = (values.reshape(-1) for values in (used.sum(along) / np.square(t.dy).sum(along), t.gamma))
-    first, second = (np.fft.fft(values - values.mean()) for values in ends)
-    length = t.gamma.size
-    shift = int(np.fft.ifft(first * second.conj()).real.argmax())
-    signed = shift if 2 * shift <= length else shift - length
+    shift, words = _find_shift(*(values - values.mean() for values in ends))
     rolled = np.roll(t.gamma.reshape(-1), shift).reshape(t.gamma.shape)
-    return ((str(signed),), t.differentiate(g=t.dy * rolled)) if shift else None
+    return ((words,), t._replace(g=t.dy * rolled)) if shift else None
+
+
+def turn_gamma(c: WrongGradient) -> Iterator[Detailed]:
+    """Yield the terms with gamma along another axis of its length; nothing if it has several of its own."""
+    shape, grid = c.t.gamma.shape, c.plan.grid
+    own = [axis for axis, n in enumerate(shape) if n != 1]
+    if len(own) == 1 and grid.split is None:
+        for axis in (axis for axis, n in enumerate(grid.shape) if n == shape[own[0]] and axis != own[0]):
+            turned = np.moveaxis(c.t.gamma, own[0], axis)
+            yield (c.name_axes((axis,)), c.name_axes(own)), c.t._replace(g=c.t.dy * turned)
+
+
+def round_statistics(c: WrongGradient) -> Iterator[Detailed]:
+    """Yield the terms with the mean, 1 / divisor, or both rounded to half precision, as they may be saved."""
+    t = c.t
+    for name in HALVES:
+        mean, divisor = round_to_short(t.mean, name), 1.0 / round_to_short(1.0 / t.divisor, name)
+        for centre, root in ((mean, divisor), (mean, t.divisor), (t.mean, divisor)):
+            yield (name,), t._replace(mean=centre, w=t.w + (t.mean - centre), divisor=root).plain
 
 
 def average_without_gamma(c: WrongGradient) -> Iterator[Detailed]:
     """Yield dx with gamma left out of both means of the backward pass, or of one."""
     t = c.t
+    bare = t._replace(g=t.dy)
     for a, b in ((1.0, 1.0), (0.0, 1.0), (1.0, 0.0)):
-        bare = t.differentiate(a=a, b=b, g=t.dy) - t.differentiate(a=0.0, b=0.0, g=t.dy)
-        yield (), t.differentiate(a=1.0 - a, b=1.0 - b) + bare
+        means = bare.scale(a, b).differentiate() - bare.scale(0.0, 0.0).differentiate()
+        yield (), t.scale(1.0 - a, 1.0 - b).differentiate() + means
 
 
 def divide_by_gate(c: WrongGradient) -> Floats | None:

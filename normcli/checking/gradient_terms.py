@@ -54,13 +54,15 @@ class GradientTerms(NamedTuple):
     size : int
         The number n of values in a group.
     axes : tuple of int
-        The reduced axes.
+        The axes of both means of the backward pass: the reduced axes.
     centres : bool
         True if dx has the term A: a mean is subtracted, and it depends on x.
     behind : ndarray or float
         The last factor of dx: the activation of a gate before the norm, or 1.
     share : float
         The factor on both means of the backward pass, A and B: 1, or n / m for a kernel that divides by m.
+    a, b : ndarray or float
+        Factors on the term A, and on the term w · B.
     """
 
     dy: Floats
@@ -76,6 +78,8 @@ class GradientTerms(NamedTuple):
     centres: bool
     behind: Floats | float = 1.0
     share: float = 1.0
+    a: Floats | float = 1.0
+    b: Floats | float = 1.0
 
     @property
     def plain(self) -> GradientTerms:
@@ -97,29 +101,24 @@ class GradientTerms(NamedTuple):
         """x̂ = (x − mean) / D."""
         return self.w / self.divisor
 
-    def differentiate(
-        self,
-        a: float = 1.0,
-        b: float | Floats = 1.0,
-        g: Floats | None = None,
-        axes: tuple[int, ...] | None = None,
-    ) -> Floats:
-        """Return dx, at the view's rank; with arguments, dx of a backward pass with a fault.
+    def scale(self, a: Floats | float = 1.0, b: Floats | float = 1.0) -> GradientTerms:
+        """Return the terms with the term A times a factor, and the term w · B times another."""
+        return self._replace(a=self.a * a, b=self.b * b)
 
-        Parameters
-        ----------
-        a, b : float or ndarray
-            Factors on the term A and on the term w · B.
-        g : ndarray or None
-            Other values of dy · gamma; None for `self.g`.
-        axes : tuple of int or None
-            Other axes of both means; None for the reduced axes.
-        """
-        g, axes = self.g if g is None else g, self.axes if axes is None else axes
-        share = self.share * self.size / math.prod(g.shape[axis] for axis in axes)
-        mean = self.share * g.mean(axes, keepdims=True) if self.centres else 0.0
-        pull = (g * self.xhat).sum(axes, keepdims=True) * share  # other axes have other divisors
-        result: Floats = (g - a * mean - b * self.slope * self.divisor * pull) / self.divisor
+    def multiply(self, factor: Floats | float) -> GradientTerms:
+        """Return the terms with all of dx times a factor."""
+        return self._replace(behind=self.behind * factor)
+
+    def standardize(self, first: Floats | float, second: Floats | float) -> GradientTerms:
+        """Return the terms with other values for the first x̂ in x̂ · mean(g · x̂), and for the second."""
+        return self._replace(slope=first / (self.size * self.divisor), w=second * self.divisor)
+
+    def differentiate(self) -> Floats:
+        """Return dx, at the view's rank."""
+        share = self.share * self.size / math.prod(self.g.shape[axis] for axis in self.axes)
+        mean = self.share * self.g.mean(self.axes, keepdims=True) if self.centres else 0.0
+        pull = (self.g * self.xhat).sum(self.axes, keepdims=True) * share  # other axes have other divisors
+        result: Floats = (self.g - self.a * mean - self.b * self.slope * self.divisor * pull) / self.divisor
         return result * self.behind
 
 

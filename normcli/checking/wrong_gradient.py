@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.checking.gradient_terms import make_terms, spread_parameter
+from normcli.checking.gradient_terms import GradientTerms, make_terms, spread_parameter
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from normcli.checking.gradient_terms import GradientTerms
     from normcli.dtypes import Floats
     from normcli.norms.plan import Plan
     from normcli.numerics.elements.gate import Gated
@@ -34,8 +33,9 @@ GRADIENTS: Mapping[str, frozenset[str]] = MappingProxyType(
 )
 """The parts of each gradient that rows of the table may need: its name, `norm`, `parameter`, `statistics`."""
 
-LAYER_PARTS = frozenset(("mean", "gamma", "gate", "behind", "before"))
-"""The parts of a norm that rows may need: a mean, a gamma, a gate, or a gate behind or before the norm."""
+LAYER_PARTS = frozenset(("mean", "given", "own", "gamma", "gate", "behind", "before"))
+"""The parts of a norm that rows may need: a mean, running statistics or the norm's own, a gamma, a gate, or a
+gate behind or before the norm."""
 
 Detailed = tuple[tuple[str, ...], Any]
 """The values for the braces in a fault's words, and the gradient, or the terms, of a kernel with the fault."""
@@ -52,7 +52,7 @@ class WrongGradient(NamedTuple):
     actual, right : ndarray
         The wrong gradient and the exact one, of one shape.
     t : GradientTerms
-        The terms of the exact gradients.
+        The terms of the exact gradients; None for norms whose gradients have no known terms.
     """
 
     exact: Gradients
@@ -62,11 +62,17 @@ class WrongGradient(NamedTuple):
     t: GradientTerms
 
     @property
+    def is_known(self) -> bool:
+        """Whether the gradients of the norm have known terms."""
+        return isinstance(self.t, GradientTerms)
+
+    @property
     def parts(self) -> frozenset[str]:
         """The names, such as "mean" and "gate", of the parts of gradient and norm that faults may need."""
-        inputs, mean = self.exact.inputs, {"mean"} if self.t.centres else set()
+        inputs, own = self.exact.inputs, {"own" if self.exact.inputs.given is None else "given"}
         parts = {"gamma": inputs.gamma, "gate": self.gate, "behind": inputs.gate, "before": inputs.gated_input}
-        return GRADIENTS[self.name] | mean | {name for name, part in parts.items() if part is not None}
+        mean = {"mean"} if self.t.centres else set()
+        return GRADIENTS[self.name] | own | mean | {name for name, part in parts.items() if part is not None}
 
     @property
     def plan(self) -> Plan:
@@ -82,11 +88,6 @@ class WrongGradient(NamedTuple):
     def shares(self) -> Floats:
         """The term of each value in the sum that is a parameter's gradient, at the view's rank."""
         return self.t.dy * self.t.xhat if self.name == "dgamma" else self.t.dy
-
-    @property
-    def gamma(self) -> Floats:
-        """Gamma, or 1 + gamma, of the shape of the gradient of gamma."""
-        return np.broadcast_to(self.t.gamma, self.plan.parameters.view_shape).reshape(self.right.shape)
 
     @property
     def y(self) -> Floats:
@@ -146,8 +147,8 @@ class WrongGradient(NamedTuple):
         return total.reshape(self.right.shape)
 
     def take(self, terms: GradientTerms) -> Floats:
-        """Return this gradient (dx or dgamma) of other terms."""
-        return terms.differentiate() if self.name == "dx" else self.add(terms.dy * terms.xhat)
+        """Return this gradient (not dgate) of other terms."""
+        return terms.differentiate() if self.name == "dx" else self.add(self._replace(t=terms).shares)
 
     def vary(self, plan: Plan | None = None, **how: Any) -> GradientTerms | None:
         """Return the terms for another plan, or with other arguments `how` of `make_terms`.
@@ -172,7 +173,7 @@ class WrongGradient(NamedTuple):
         """Yield every set of axes but the norm's own; nothing with channel groups or running statistics."""
         axes = range(len(self.plan.grid.shape) if self.is_trained else 0)
         choices = (itertools.combinations(axes, count) for count in range(1, len(axes) + 1))
-        yield from (some for some in itertools.chain(*choices) if some != tuple(sorted(self.t.axes)))
+        yield from (some for some in itertools.chain(*choices) if some != tuple(sorted(self.plan.grid.axes)))
 
 
 def slope_of(gate: Gated | None) -> Floats:

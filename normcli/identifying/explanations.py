@@ -12,7 +12,7 @@ from normcli.dtypes import is_half
 from normcli.engine.inputs import Inputs
 from normcli.identifying.attempts import Candidate
 from normcli.identifying.confirmation import Confirmation
-from normcli.identifying.faults.claim import GAMMAS, OTHER_NORMS, SCALERS, keep_first
+from normcli.identifying.faults.claim import ANY_EPS, GAMMAS, OTHER_NORMS, SCALERS, keep_first
 from normcli.identifying.faults.fault_search import claims_of_places, list_near_plans, open_cases, recover_one
 from normcli.identifying.faults.joint_search import open_joints, recover
 from normcli.identifying.models.known_maps import (
@@ -219,10 +219,11 @@ def find_default_faults(asked: Inquiry, found: Identification, *, in_parts: bool
     is_open = asked.question.gamma is None and asked.question.beta is None
     if is_open and not in_parts and claims and claims[0].ids <= GAMMAS:
         return ()  # which a fitted gamma and beta say
-    no_faults = OTHER_NORMS | GAMMAS if is_open else OTHER_NORMS
+    others = OTHER_NORMS if is_open else ANY_EPS
+    no_faults = others | GAMMAS if is_open else others
     is_near = any(float(np.mean(case.differs)) <= _NEARLY_RIGHT for case in asked.cases)
     told = [claim for claim in claims if not (is_near and _OTHER_AXES in claim.ids)]
-    told = [claim.leave_out(OTHER_NORMS) for claim in told if not claim.ids <= no_faults]
+    told = [claim.leave_out(others) for claim in told if not claim.ids <= no_faults]
     told = [claim for claim in told if not (is_open and claim.ids & GAMMAS)]
     if not told and in_parts and not found.doubtful and found.plain is None:
         return recover_one(asked.cases)

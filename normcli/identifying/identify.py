@@ -34,6 +34,7 @@ from normcli.identifying.faults.fault_search import (
     find_nearest,
     open_cases,
     recover_one,
+    shows_means,
     shows_nothing,
 )
 from normcli.identifying.faults.joint_search import open_joints, recover
@@ -120,15 +121,17 @@ def _identify_any(asked: Inquiry) -> Identification:
 
 
 def _prefer_statistics(asked: Inquiry, found: Identification) -> Identification:
-    """Find other statistics of the requested norm that make the lines y = a · x + b that were found.
+    """Find other statistics of a norm that make the lines y = a · x + b that were found.
 
-    Another mean and another divisor in every group are left out, as every line has them.
+    The norm is the requested one, or a default norm whose own means y shows. Another mean and another divisor
+    in every group are left out, as every line has them.
     """
     is_of_lines = found.kind is Kind.AFFINE and found.plain is not None and bool(found.plain.axes)
     subject = asked.question.subject
-    if not is_of_lines or subject is None or asked.sampled:
+    if not is_of_lines or asked.sampled or (subject is None and found.known):
         return found
-    claims = recover_one([*open_cases((subject,), asked.y, asked.dtype)])
+    shown = (case for case in asked.cases if shows_means(case))
+    claims = recover_one([*(shown if subject is None else open_cases((subject,), asked.y, asked.dtype))])
     return found._replace(plain=None, claims=claims) if claims and claims[0].fault.id != BOTH else found
 
 
@@ -195,6 +198,8 @@ def _check_subject(question: Question) -> Identification | None:
     if not claims or claims[0].ids & REGION_IDS:  # of the first groups
         claims = claims_of_places(subject, y, dtype) or claims
     claims = claims or claims_of_padding(subject, y, dtype)
+    if claims and claims[0].ids <= GAMMAS and cases[0].own_mean.size == 1:  # statistics tell as much of it
+        claims += tuple(claim._replace(rank=claims[0].rank) for claim in recover(cases[0]))
     if subject.inputs.gate is not None:  # no norm alone is y
         claims = claims or tuple(itertools.chain.from_iterable(map(recover, cases)))
         nearest = None if claims else find_nearest(cases)

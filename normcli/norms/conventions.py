@@ -64,7 +64,7 @@ class Convention(NamedTuple):
     preset : str
         A name under which the row is known as if it were a norm of its own, such as `pixel norm`; else empty.
     modules : tuple of str
-        The names of PyTorch modules that follow this row.
+        The names of PyTorch modules that follow this row; of the rows of Keras and Flax Linen, of their layers.
     eps : float, EpsRule or None
     eps_mode : EpsMode or None
     ddof : int or None

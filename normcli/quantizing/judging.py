@@ -7,6 +7,7 @@ borders of rounding only, show no other rule, nor do few scales within that roun
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,12 @@ import numpy as np
 from normcli.errors import NormError
 from normcli.printable import format_count
 from normcli.quantizing.codes import read_codes, round_quotients
-from normcli.quantizing.kernel_rules import LARGEST, list_code_rules, list_scale_rules
+from normcli.quantizing.kernel_rules import (
+    LARGEST,
+    list_code_rules,
+    list_scale_layouts,
+    list_scale_rules,
+)
 from normcli.quantizing.scales import decode_scales, find_scales
 from normcli.quantizing.sharing import find_view, spread_scales
 from normcli.tuples import NamedTuple
@@ -153,25 +159,31 @@ def judge_quantized(
     """
     parts, row, shape = [], found.asked.row, found.values.shape
     theirs = meant = spread_scales(found.factors, shape)
-    if scales is not None:
-        whole = float(found.tensor_scale if tensor_scale is None else np.float32(tensor_scale.reshape(-1)[0]))
-        theirs = spread_scales(decode_scales(scales, row) * (whole if row.has_tensor_scale else 1.0), shape)
+    numbers = found.numbers if codes is None else read_codes(codes, shape, row)
+    own = found.tensor_scale if tensor_scale is None else np.float32(tensor_scale.reshape(-1)[0])
+    whole = float(own) if row.has_tensor_scale else 1.0
+    given = found.factors if scales is None else decode_scales(scales, row) * whole
+    layout = _find_layout(found, given) if names_rules else None
+    if layout is not None:
+        parts.append(layout)
+    elif scales is not None:
+        theirs = spread_scales(given, shape)
+        follows = codes is not None and np.array_equal(numbers, found.numbers)
         right = float(found.tensor_scale)
         is_reciprocal = row.has_tensor_scale and whole != right and _is_near(np.array(whole * right), 1.0)
         meant = spread_scales(decode_scales(scales, row) * right, shape) if is_reciprocal else theirs
-        part = _judge_scales(found, meant, scales.size, names_rules)
+        part = _judge_scales(found, meant, scales.size, names_rules, follows)
         if is_reciprocal and part.ok:
             told = "the tensor scale is 1 / scale: its reciprocal is stored"
             part = part._replace(different=scales.size, fault="scale-tensor-inverse", cause=told)
         elif is_reciprocal:
-            part, meant = _judge_scales(found, theirs, scales.size, names_rules), theirs
+            part, meant = _judge_scales(found, theirs, scales.size, names_rules, follows), theirs
         if part.fault == "scale-inverse":
             meant = 1.0 / np.where(theirs == 0.0, np.inf, theirs)
         elif part.fault == "scale-tensor-none":
             meant = spread_scales(decode_scales(scales, row), shape)
         parts.append(part)
     if codes is not None:
-        numbers = read_codes(codes, found.values.shape, found.asked.row)
         part = _judge_codes(found, numbers, meant, names_rules)
         is_open = scales is None and part.different and part.cause is None  # the kernel's scales would say more
         parts.append(part._replace(remedy="--actual-scale SCALES") if is_open else part)
@@ -226,10 +238,13 @@ def _count_codes_beyond(found: Quantized, theirs: Floats, scales: Floats, allowe
 
 
 @np.errstate(all="ignore")
-def _judge_scales(found: Quantized, theirs: Floats, count: int, names_rules: bool) -> QuantizedPart:
+def _judge_scales(
+    found: Quantized, theirs: Floats, count: int, names_rules: bool, follows: bool
+) -> QuantizedPart:
     """Return the comparison of given scales with the exact ones, with the rule that made them if `names_rules`.
 
-    `theirs` is, for each value, its given scale times the tensor scale; `count` the number of given scales.
+    `theirs` is, for each value, its given scale times the tensor scale; `count` the number of given scales;
+    `follows` says that the codes are those of the exact scales, so that no other rounding made the scales.
     """
     right = spread_scales(found.factors, theirs.shape)
     differ = theirs != right
@@ -241,6 +256,8 @@ def _judge_scales(found: Quantized, theirs: Floats, count: int, names_rules: boo
         return part
     part = part._replace(worst=_find_worst(found, theirs, right))
     for rule in list_scale_rules(found):
+        if follows and rule.fault == "scale-rounding":
+            continue
         try:
             view = find_view(theirs.shape, rule.per, channel)
         except NormError:
@@ -255,6 +272,18 @@ def _judge_scales(found: Quantized, theirs: Floats, count: int, names_rules: boo
         if nearest is None and _is_near(own, made):
             nearest = named
     return _read_ratio(found, part, theirs, right, nearest)
+
+
+def _find_layout(found: Quantized, given: Floats) -> QuantizedPart | None:
+    """Return the comparison of given scales that are the exact ones in another order; None for others."""
+    right = found.factors.reshape(-1, found.factors.shape[-1])
+    if given.shape == found.factors.shape and np.array_equal(given, found.factors):
+        return None
+    for fault, cause, laid in list_scale_layouts(right):
+        theirs = given.reshape(laid.shape) if given.size == laid.size else np.array(np.nan)
+        if ((laid == theirs) | (np.isnan(laid) & ~np.isnan(theirs))).all():
+            return QuantizedPart("scales", given.size, given.size, fault, cause)
+    return None
 
 
 def _find_worst(found: Quantized, theirs: Floats, right: Floats) -> WorstScale:
@@ -299,6 +328,10 @@ def _read_ratio(
         if _is_near(np.array(largest / other), ratio):
             told = f"{told}: {other:g} is the largest number, not {largest:g}"
             return part._replace(fault="scale-largest", cause=told, ratio=ratio)
+    if found.asked.row.scale is None:
+        told = f"{told}: the exponents are off by {math.log2(ratio):+g}"
+    elif found.asked.row.name.startswith("fp8") and _is_near(np.array(2.0), ratio):
+        told = f"{told}, as bits take it that are read as FNUZ"
     return part._replace(fault="scale-ratio", cause=told, ratio=ratio)
 
 
@@ -323,10 +356,11 @@ def _judge_codes(found: Quantized, theirs: Floats, scales: Floats, names_rules: 
     ):
         least, most = (find(*(numbers for *_, numbers in others)) for find in (np.minimum, np.maximum))
         named = part._replace(fault=fault, cause=cause)
-        if np.array_equal(made, theirs):
+        if np.array_equal(made, theirs, equal_nan=True):
             if nearest is None or nearest.fault != "codes-ulp" or wrong >= _FEWEST:
                 return named
             return nearest
-        if nearest is None and ((least <= theirs) & (theirs <= most)).all():
+        is_between = (least <= theirs) & (theirs <= most) | (np.isnan(made) & np.isnan(theirs))
+        if nearest is None and is_between.all():
             nearest = named
     return nearest or part

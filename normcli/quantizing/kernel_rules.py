@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.numerics.rounding import round_to_short
-from normcli.quantizing.codes import find_units, round_quotients
-from normcli.quantizing.formats import FLOAT32, ScaleRounding
+from normcli.quantizing.codes import decode, encode, find_units, round_quotients
+from normcli.quantizing.formats import E4M3, E5M2, FLOAT32, NumberGrid, ScaleRounding
 from normcli.quantizing.scales import find_scales
 from normcli.tuples import NamedTuple
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats
-    from normcli.quantizing.formats import NumberGrid
     from normcli.quantizing.quantize import Quantized
 
 LARGEST = (448.0, 240.0, 57344.0, 127.0, 128.0, 127.5, 256.0, 6.0, 1.0)
@@ -31,6 +30,14 @@ _SHORT = ("float32", "bfloat16", "float16")
 """The dtypes to which a kernel may have rounded the result before quantization."""
 
 _BLOCKS = (16, 32, 64, 128)
+
+_EIGHT_BITS = {
+    "E4M3": E4M3,
+    "E5M2": E5M2,
+    "E4M3FNUZ": NumberGrid(3, -7, 240.0),
+    "E5M2FNUZ": NumberGrid(2, -15, 57344.0),
+}
+"""The float formats of 8 bits; those of FNUZ, of AMD's MI300, have exponents one smaller for the same bits."""
 
 
 class ScaleRule(NamedTuple):
@@ -129,6 +136,18 @@ def list_scale_rules(found: Quantized) -> Iterator[ScaleRule]:
         yield ScaleRule("scale-shifted", told, per, y, functools.partial(shift, step=step))
 
 
+def list_scale_layouts(right: NDArray[Any]) -> Iterator[tuple[str, str, NDArray[Any]]]:
+    """Yield (id, words, scales) for other orders in which kernels store scales of blocks.
+
+    `right` are the scales of shape (rows, blocks). cuBLAS takes them in tiles of 128 rows and 4 blocks, in
+    which row 32 · i + j is the i-th quarter of line j; where there are fewer, any number stands: here NaN.
+    """
+    yield "scale-transposed", "scales are transposed: those of one block of all rows are neighbours", right.T
+    padded = np.pad(right, [(0, -right.shape[0] % 128), (0, -right.shape[1] % 4)], constant_values=np.nan)
+    tiles = padded.reshape(padded.shape[0] // 128, 4, 32, -1, 4).transpose(0, 3, 2, 1, 4)
+    yield "scale-tiled", "scales are in tiles of 128 rows and 4 blocks, as cuBLAS takes them", tiles
+
+
 def _list_divisions(per: str, y: Floats, of: str) -> Iterator[ScaleRule]:
     """Yield the ways in which kernels make a float32 scale from the largest magnitude, amax.
 
@@ -215,6 +234,11 @@ def list_code_rules(
         pairs = _round(y, divisors, grid).reshape(*y.shape[:-1], -1, 2)
         told = "each two neighbouring codes are exchanged, as in a byte whose first code is in its upper half"
         yield "codes-swapped", told, pairs[..., ::-1].reshape(y.shape)
+    for name, other in _EIGHT_BITS.items() if grid.sign_place == E4M3.sign_place else ():
+        if other != grid and not grid.is_integer:
+            made = _round(y, divisors, other)
+            yield "codes-format", f"codes are numbers of {name}", made
+            yield "codes-format", f"codes are bits of {name}", decode(encode(made, other), grid)
     for dtype in _SHORT:
         rounded = round_to_short(y, dtype)
         values, of = rounded.astype(np.float32), f"of y rounded to {dtype}"

@@ -186,7 +186,7 @@ def try_batch_of_one(plan: Plan, layout: str | None = None) -> BatchOfOne:
     if not windowed and size == 0:
         return BatchOfOne(works=False, reason="its groups hold no values")
     if alone.norm.centre is Centre.MEAN and size <= max(1, ddof):
-        remedy = "; evaluation needs running statistics" if needy else ""
+        remedy = "; evaluation needs running statistics" if needy and alone.norm.tracks else ""
         variance = "a group of one value: its variance is 0"
         if size <= ddof:
             variance = f"a group of {size} against ddof {ddof}: it has no variance"

@@ -133,6 +133,13 @@ def test_pairs_of_an_archive(tmp_path):
         audit(pairs=pairs, weights=tmp_path / "wrong.npz", norm="ln")
 
 
+def test_a_norm_that_most_others_in_its_place_do_not_have_is_said(tmp_path):
+    layers = {f"h.{n}.norm": make_layer(eps=0.1 if n == 2 else 1e-5) for n in range(4)}
+    told = audit(write(tmp_path / "run", layers, {key: {"norm": None, "options": {}} for key in layers}))
+    assert told.ok
+    assert "another norm   h.2.norm, than most of h.*.norm: is it meant so?" in str(told)
+
+
 # -- two runs
 
 

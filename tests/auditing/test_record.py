@@ -194,7 +194,8 @@ def test_a_header_that_outgrows_its_room(monkeypatch):
 
 
 def test_classes_are_known_by_the_table():
-    names = [name for row in CONVENTIONS for name in row.modules]
+    others = "keras", "flax-linen"
+    names = [(row.framework in others and row.framework, name) for row in CONVENTIONS for name in row.modules]
     assert len(names) == len(set(names))
     frozen = type("DetrFrozenBatchNorm2d", (nn.BatchNorm2d,), {})(3)
     assert describe_module("a", frozen, {}).evaluation
@@ -322,6 +323,9 @@ def make_untracked():
         pytest.param(nn.InstanceNorm2d(3, affine=True), IMAGES[0], id="a single sample"),
         pytest.param(nn.InstanceNorm2d(3, track_running_stats=True, momentum=None), IMAGES, id="no momentum"),
         pytest.param(make_untracked(), IMAGES, id="no longer tracked"),
+        pytest.param(nn.Sequential(nn.LazyBatchNorm2d()), IMAGES, id="lazy"),
+        pytest.param(nn.utils.parametrizations.weight_norm(nn.Conv2d(3, 2, 3)), IMAGES, id="weight norm"),
+        pytest.param(nn.utils.parametrizations.weight_norm(nn.Linear(8, 2), dim=1), IMAGES, id="by input"),
     ],
 )
 def test_instance_norms_and_statistics_that_are_not_tracked(tmp_path, norm, x):
@@ -351,6 +355,7 @@ class Scale(nn.Module):
 @pytest.mark.parametrize(
     ("norm", "problem"),
     [
+        pytest.param(nn.CrossMapLRN2d(3), "CrossMapLRN2d is no norm that is known", id="lrn"),
         pytest.param(Scale(), "Scale is no norm that is known", id="by its eps"),
         pytest.param(Activated(3), "Activated is no norm that is known", id="activated"),
         pytest.param(
@@ -362,7 +367,8 @@ class Scale(nn.Module):
 def test_classes_that_are_not_known_are_said_and_not_judged(tmp_path, norm, problem):
     told = judge(nn.Sequential(norm, nn.GroupNorm(1, 3)), lambda m: m(IMAGES), tmp_path)
     first, second = told.data()["layers"]
-    assert (first["ok"], first["problem"]) == (None, f"{problem}: name it with also=")
+    known = problem if "LRN" in problem else f"{problem}: name it "
+    assert (first["ok"], first["problem"].startswith(known)) == (None, True)
     assert (second["ok"], told.ok) == (True, False)
 
 
@@ -392,6 +398,46 @@ def test_a_second_tensor_is_a_gate_or_left_out_and_said(tmp_path, norm, gate, pr
     assert (told["ok"], told["problem"]) == (None if problem else True, problem)
 
 
+class Adaptive(nn.Module):
+    def forward(self, x, scale, shift):
+        return nn.functional.layer_norm(x, (16,)) * (1.0 + scale[:, None]) + shift[:, None]
+
+
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        ("ln:gamma-offset=1", None),
+        ("ln", "scale is taken for gamma (1 + gamma is gamma-offset=1), which it is not: name it with also="),
+    ],
+)
+def test_a_scale_and_shift_for_each_sample_are_gamma_and_beta(tmp_path, spec, problem):
+    def run(model):
+        weigh(model(TOKENS, *TOKENS[:, :2].clone().requires_grad_().unbind(1))).backward()
+
+    told = judge(Adaptive(), run, tmp_path, also={Adaptive: spec}, backward=True).data()["layers"][0]
+    assert (told["ok"], told["problem"]) == (None if problem else True, problem)
+    assert problem or {*told["parts"]} == {"output", "grad_weight", "grad_bias"}
+
+
+class Functions(Block):
+    def forward(self, x):
+        functional, shape = nn.functional, x.shape[-1:]
+        x = functional.batch_norm(functional.group_norm(super().forward(x), 3), None, None, training=True)
+        return functional.rms_norm(functional.layer_norm(x, shape), shape, self.norm1.weight, eps=1e-6)
+
+
+def test_norms_that_are_functions_are_recorded_or_said(tmp_path):
+    model = nn.Sequential(Functions(), nn.Flatten())
+    told = judge(model, lambda model: weigh(model(TOKENS)).backward(), tmp_path, backward=True)
+    found = {one["name"]: one["problem"] or one["note"] or [*one["parts"]] for one in told.data()["layers"][2:]}
+    assert found == {
+        "0.group_norm": "it has no gamma and beta, and a scale and shift behind it are not judged",
+        "0.batch_norm": "batch_norm is called as a function, and not recorded",
+        "0.layer_norm": "it has no gamma and beta, and a scale and shift behind it are not judged",
+        "0.rms_norm": ["output", "grad_input", "grad_weight"],
+    }, str(told)
+
+
 @pytest.mark.parametrize("name", ["Own", "OwnRMSNormGated"])
 @pytest.mark.parametrize(
     ("spec", "norm_first"),
@@ -406,9 +452,13 @@ def test_what_a_gate_multiplies_is_known_of_classes_of_any_name(tmp_path, name, 
         def forward(self, x, gate):
             return super().forward(x * nn.functional.silu(gate))
 
+    def run(model):
+        weigh(model(TOKENS.clone().requires_grad_(), (-TOKENS).requires_grad_())).backward()
+
     norm = type(name, (GatesInput,), {"norm_before_gate": norm_first})()
-    told = judge(norm, lambda model: model(TOKENS, -TOKENS), tmp_path, also={name: spec})
+    told = judge(norm, run, tmp_path, also={name: spec}, backward=True)
     assert told.ok, str(told)
+    assert {*told.data()["layers"][0]["parts"]} == {"output", "grad_input", "grad_gate"}
 
 
 @pytest.mark.parametrize("norm_first", [True, False])

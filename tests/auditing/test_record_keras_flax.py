@@ -87,6 +87,22 @@ def test_keras_layers_with_channels_first(keras, tmp_path, training):
     assert audit(path).ok
 
 
+def test_keras_layers_that_are_not_judged(keras, tmp_path):
+    layers, path = keras.layers, tmp_path / "dump.safetensors"
+    rms, norm = layers.LayerNormalization(), layers.BatchNormalization()
+    rms.rms_scaling = True
+    norms = layers.Normalization(), layers.UnitNormalization(), rms, layers.Masking(), norm
+    model = keras.Sequential([layers.Input((6, 8)), *norms])
+    with record(model, path):
+        model(X[:, 0] * (X[:, 0, :, :1] > 0.0), training=True)
+    assert [one["problem"] for one in audit(path).data()["layers"]] == [
+        "Normalization is no norm that is known",
+        None,
+        "LayerNormalization(rms_scaling=True) is no norm that is known",
+        "the module took mask too, which is not recorded",
+    ]
+
+
 @pytest.mark.parametrize(
     ("kind", "options"),
     [
@@ -112,3 +128,29 @@ def test_layers_of_flax_with_axes_of_their_own(tmp_path, kind, options):
         model.apply(variables, X[:, :5])
     told = audit(path)
     assert told.ok, str(told)
+
+
+def test_calls_of_flax_that_are_not_judged(tmp_path):
+    linen = pytest.importorskip("flax.linen")
+    import jax
+
+    class Own(linen.LayerNorm):
+        def __call__(self, x):
+            return 2.0 * x
+
+    class Model(linen.Module):
+        @linen.compact
+        def __call__(self, x):
+            x = linen.WeightNorm(linen.Dense(8))(Own()(x))
+            return linen.RMSNorm()(linen.remat(linen.RMSNorm)()(x), mask=X > 0.0)
+
+    model, path = Model(), tmp_path / "dump.safetensors"
+    variables = model.init(jax.random.key(0), X)
+    with record(model, path):
+        model.apply(variables, X)
+    assert [one["problem"] for one in audit(path).data()["layers"]] == [
+        "Own is no norm that is known",
+        "WeightNorm is no norm that is known",
+        "its values are not known within jit, vmap, grad or remat: run the model outside",
+        "the module took mask too, which is not recorded",
+    ]

@@ -28,8 +28,8 @@ XHAT = W / DIVISOR
 """The parts that a kernel for batch norm puts together."""
 
 
-def calculate_dx(axes, share=1.0):
-    return (G - share * (mean(G, axes) + XHAT * mean(G * XHAT, axes))) / DIVISOR
+def calculate_dx(axes, share=1.0, a=1.0):
+    return (G - share * (a * mean(G, axes) + XHAT * mean(G * XHAT, axes))) / DIVISOR
 
 
 WRONG = [
@@ -40,6 +40,19 @@ WRONG = [
     ("dgamma", "it is summed with y, not x̂", (DY * (XHAT * GAMMA[:, None] + BETA[:, None])).sum(AXES)),
     ("dgamma", "it is summed over n=0 … n=2 alone", (DY * XHAT)[:3].sum(AXES)),
     ("dgamma", "it is summed over l=0 alone", (DY * XHAT)[..., :1].sum(AXES)),
+    ("dgamma", "n=2 … n=3 is left out of its sum", (DY * XHAT)[[0, 1, 4, 5]].sum(AXES)),
+    ("dgamma", "n×l=3,2 is summed twice", (DY * XHAT).sum(AXES) + (DY * XHAT)[3, :, 2]),
+    ("dbeta", "it is summed over n=0, n=2 … alone", DY[::2].sum(AXES)),
+    (
+        "dx",
+        "it is divided by the divisor twice, and the mean(dy · gamma) term is left out",
+        calculate_dx(AXES, a=0) / DIVISOR,
+    ),
+    (
+        "dx",
+        "mean(dy · gamma) is taken 3 times, and the x̂ term is taken 0.25 times",
+        calculate_dx(AXES, 0.25, a=12),
+    ),
     ("dgamma", "its values are rolled by -1 along c", np.roll((DY * XHAT).sum(AXES), -1)),
     ("dbeta", "it and dgamma are exchanged", (DY * XHAT).sum(AXES)),
     ("dbeta", "it is summed over n=0 … n=2 alone", DY[:3].sum(AXES)),
@@ -140,7 +153,7 @@ def test_faults_that_are_the_same_on_the_data_are_both_named():
 def test_faults_of_a_norm_without_a_centre_speak_of_its_one_mean(fault, share):
     x, dy = X.reshape(-1, 5), DY.reshape(-1, 5)
     exact = backward(x, dy, "rms", gamma=GAMMA.repeat(2)[:5])
-    wrong = make_terms(exact).differentiate(b=share).reshape(x.shape)
+    wrong = make_terms(exact).scale(b=share).differentiate().reshape(x.shape)
     found = check_gradients(pose(exact.plan, x, exact.inputs, dy), {"dx": wrong})
     assert found.faults["dx"].sentence == f"dx: the {fault}."
 

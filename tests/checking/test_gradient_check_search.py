@@ -9,21 +9,22 @@ from normcli import backward
 from normcli.checking.fault import find_fault
 from normcli.checking.gradient_bounds import GradientScales, Rounding
 from normcli.checking.gradient_check import _choose, check_gradients, find_cause
-from normcli.checking.gradient_faults import FACTOR, ZERO
+from normcli.checking.gradient_faults import FACTOR, ZERO, Wrong
+from normcli.checking.wrong_gradient import WrongGradient
 from normcli.errors import DataError
 from tests.conftest import pose
 from tests.marks import choose_some
 
 RIGHT, OFF = np.array([1.0, 0.0, 0.0]), np.array([0.0, 5.0, 0.0])
 NEAR, FAR = np.array([0.0, 5.0, 0.005]), np.array([0.0, 5.0, 0.01])
-ONE = find_fault(ZERO)._replace(id="one", words="one is {0}"), ("a",), OFF
-SAME = find_fault(ZERO)._replace(id="same", words="the same"), (), OFF
-OTHER = find_fault(ZERO)._replace(id="other", words="other"), (), FAR
+ONE = Wrong(find_fault(ZERO)._replace(id="one", words="one is {0}"), ("a",), OFF)
+SAME = Wrong(find_fault(ZERO)._replace(id="same", words="the same"), (), OFF)
+OTHER = Wrong(find_fault(ZERO)._replace(id="other", words="other"), (), FAR)
 
 
 def choose(actual, *candidates, noise=0.003, clearly=8.0):
     scales = GradientScales(np.ones(3), (Rounding("terms", "float64", np.full(3, noise)),), None, clearly)
-    return _choose("dx", actual, RIGHT, candidates, scales)
+    return _choose(WrongGradient(None, "dx", actual, RIGHT, None), candidates, scales)
 
 
 def name_all(finding):
@@ -36,11 +37,13 @@ def test_the_nearest_is_said_and_those_that_are_as_near():
     assert name_all(choose(NEAR, ONE, OTHER)) == ["dx-one", "dx-other"]
     assert name_all(choose(OFF, OTHER, ONE)) == ["dx-one"]
     assert name_all(choose(OFF, OTHER, ONE, noise=0.01)) == ["dx-one", "dx-other"]
-    assert choose(NEAR, ONE, (ONE[0], ("b",), OFF)).fault.words == "one is a or b"
+    assert choose(NEAR, ONE, ONE._replace(details=("b",))).fault.words == "one is a or b"
 
 
 def test_what_rounding_explains_has_no_fault():
-    assert choose(RIGHT + 0.001, OTHER, (find_fault(FACTOR), ("1.001",), RIGHT + 0.001), noise=0.01) is None
+    assert (
+        choose(RIGHT + 0.001, OTHER, Wrong(find_fault(FACTOR), ("1.001",), RIGHT + 0.001), noise=0.01) is None
+    )
     assert choose(RIGHT + 0.001, OTHER) is None
 
 

@@ -5,11 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from normcli.engine.inputs import Inputs
-from normcli.identifying.faults.case_sampling import open_case
-from normcli.identifying.faults.joint_search import recover
-from tests.conftest import pose
-from tests.identifying.faulty import ask, draw, draw_affine, plan, standardize
+import normcli
+from tests.identifying.faulty import ask, draw, draw_affine, standardize
 
 X = draw((16, 32))
 GAMMA, BETA = draw_affine(32)
@@ -62,8 +59,21 @@ def test_what_is_no_line_of_a_feature_is_no_gamma():
 
 
 def test_numbers_that_are_near_have_the_digits_that_tell_them_apart():
-    y = (XHAT * GAMMA + BETA).astype("f4")
-    (claim,) = recover(open_case(pose(plan("ln", X), X, Inputs(GAMMA)), y, y.dtype))
+    gamma = GAMMA.astype("f8")
+    (claim, *_) = ask(
+        "ln", X.astype("f8"), XHAT * change(gamma, 0, 9, by=1e-6) + BETA, gamma, BETA.astype("f8")
+    )
     there, right = claim.shown[0].removeprefix("gamma[0] is ").split(", not ")
     assert there != right
     assert float(there) == pytest.approx(float(right), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("given", "cause"),
+    [((GAMMA, None), "a beta that was"), ((None, BETA), "a gamma that was")],
+    ids=["beta", "gamma"],
+)
+def test_one_parameter_that_was_not_given_is_asked_for(given, cause):
+    told = normcli.check((XHAT * GAMMA + BETA).astype("f4"), X, "ln", gamma=given[0], beta=given[1]).diagnosis
+    assert told.cause == f"ln differs: y has {cause} not given"
+    assert told.next_step == f"give --{cause.split()[1]}"

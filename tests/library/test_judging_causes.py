@@ -16,14 +16,19 @@ def silu(z):
     return z / (1.0 + np.exp(-z.astype("f8")))
 
 
-def ln(x, eps=1e-5, square=None):
+def ln(x, eps=1e-5, square=None, mean=None):
     wide = x.astype("f8")
     square = wide.var(-1, keepdims=True) if square is None else square
-    return (wide - wide.mean(-1, keepdims=True)) / np.sqrt(square + eps)
+    return (wide - (wide.mean(-1, keepdims=True) if mean is None else mean)) / np.sqrt(square + eps)
 
 
 def rms(x):
     return x.astype("f8") / np.sqrt(np.mean(x.astype("f8") ** 2, -1, keepdims=True) + 1e-5)
+
+
+def quantize(y):
+    step = np.abs(y).max(-1, keepdims=True) / 127
+    return np.round(y / step) * step
 
 
 def skip_tail():
@@ -37,6 +42,9 @@ def outside(x, eps):
     return ((wide - wide.mean(-1, keepdims=True)) / (wide.std(-1, keepdims=True) + eps)).astype(x.dtype)
 
 
+THREE, AWAY = X[:3], np.array([[0.1], [-0.2], [0.3]])
+FAR = RNG.normal(60.0, 1.0, (60, 4))
+EVALUATED = {"running_mean": np.arange(50.0), "running_var": np.arange(1.0, 51.0)}
 SMALL = (X - 5.0) * np.float32(0.003)
 
 
@@ -47,11 +55,29 @@ SMALL = (X - 5.0) * np.float32(0.003)
         pytest.param(ln(X), X, "ln", {"mask": np.arange(50) < 40}, "values count that are masked", id="mask"),
         pytest.param(ln(X, 1e-12), X, "ln", {}, "eps is at most ", id="eps of bert"),
         pytest.param(skip_tail(), X, "ln", {}, "statistics are of the first 40 of 50 along c", id="tail"),
+        pytest.param(ln(THREE, mean=THREE[:, :32].mean(-1, keepdims=True)), THREE, "ln", {}, "the mean is of the first 32 of 50", id="mean of 3 rows"),
+        pytest.param(ln(THREE, square=THREE[:, :32].var(-1, keepdims=True)), THREE, "ln", {}, "the variance is of the first 32", id="variance of 3 rows"),
+        pytest.param(ln(THREE, mean=THREE.mean(-1, keepdims=True) + AWAY), THREE, "ln", {}, "the divisor is right, the mean is another", id="any mean of 3 rows"),
+        pytest.param(quantize(ln(np.maximum(Z, 0))), np.maximum(Z, 0), "ln", {}, "y is rounded to 127 steps", id="int8 of many zeros"),
+        pytest.param((FAR - FAR[:48].mean(0)) / FAR[:48].std(0), FAR, "zscore", {}, "statistics are of the first 48 of 60", id="split far off"),
     ],
 )  # fmt: skip
 def test_the_cause_is_said_first(y, x, norm, options, cause):
-    told = check(np.asarray(y, "f4"), x, norm, **options).diagnosis
+    told = check(np.asarray(y, x.dtype), x, norm, **options).diagnosis
     assert told.cause.startswith(f"{norm} differs: {cause}")
+
+
+@pytest.mark.parametrize(
+    ("y", "x", "norm", "options", "also", "step"),
+    [
+        pytest.param(ln(X[:1]) * 0.3, X[:1], "ln", {}, "the mean is right, the divisor is another", None, id="one row"),
+        pytest.param(X * RNG.uniform(0.5, 1, 50) + 1, X, "bn", EVALUATED, "y has a gamma and a beta that were not given", "give --gamma and --beta", id="evaluated"),
+    ],
+)  # fmt: skip
+def test_what_tells_as_much_is_said_too(y, x, norm, options, also, step):
+    told = check(np.asarray(y, "f4"), x, norm, **options).diagnosis
+    assert also in told.alternatives
+    assert told.next_step == step
 
 
 def test_half_precision_summed_with_a_residual_is_judged_as_such():

@@ -67,10 +67,11 @@ def _compare_claim(found: Identification, plant: Plant) -> Outcome:
     claimed = claim.fault.id
     if plant.truth is None:
         return Outcome.RIGHT if claimed in plant.nearly else Outcome.WRONG
-    if claimed in plant.nearly and claim.plan.grid.canonical == plant.truth.grid.canonical:
-        return Outcome.RIGHT
-    if claimed == "stats-one-pass" and claim.plan.grid.canonical == plant.truth.grid.canonical:
-        return Outcome.RIGHT if plant.one_pass else Outcome.AMONG
+    if claim.plan.grid.canonical == plant.truth.grid.canonical:
+        if claimed in plant.nearly or (claimed == "stats-one-pass" and plant.one_pass):
+            return Outcome.RIGHT
+        if any(one.fault.id == "stats-one-pass" for one in found.claims):
+            return Outcome.AMONG
     return Outcome.AMONG if claimed in _OTHER_WORDS else Outcome.WRONG
 
 
@@ -124,6 +125,7 @@ def _compare_matches(found: Identification, wrong: Wrong) -> Outcome:
         "order-transposed": right[0].order != tuple(range(len(right[0].order))),
         "after-cast": found.question.saved is not None,
         "affine-constant": right[0].affine == ESTIMATED,
+        "affine-offset": right[0].affine == ESTIMATED,
     }
     said |= {name for name, is_shown in shown.items() if is_shown}
     return Outcome.RIGHT if said & {*wrong.ids} else Outcome.MISSED
@@ -160,9 +162,10 @@ _ABOUT = 1.0 + 1e-6
 
 
 def _holds_eps(match: Match, truth: Plan) -> bool:
-    """Whether the eps is among those that fit, and stands where it should; one that is only a floor need not show."""
+    """Whether the eps is among those that fit, and stands where it should; a floor, or what may be 0, need not show."""
     (low, high), eps = match.eps_range, truth.spec.eps or 0.0
     modes = {match.eps_mode, truth.spec.eps_mode}
     if not match.takes_eps or modes & {EpsMode.FLOOR, EpsMode.SQUARE_FLOOR}:
         return low == 0.0
-    return (not eps or None in modes or len(modes) == 1) and low <= eps * _ABOUT and eps <= high * _ABOUT
+    is_alike = not eps or low == 0.0 or None in modes or len(modes) == 1
+    return is_alike and low <= eps * _ABOUT and eps <= high * _ABOUT

@@ -83,6 +83,7 @@ MAP = "no norm"
 NEARLY = {
     "mean removed, times 3": ("stats-constant", "stats-no-divisor", "affine-constant"),
     "median removed": ("stats-median", "stats-no-divisor"),
+    "deviation to the power 3": ("stats-unknown-divisor",),  # of each row's own mean
     "whitened, float32, (2, 26)": ("stats-constant",),  # of two rows, which lie on a line
 }
 """Maps that are a norm but for a fault."""

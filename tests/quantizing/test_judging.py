@@ -189,6 +189,41 @@ def test_codes_exchanged_in_their_bytes_are_named(name, x):
         assert (codes.ok, codes.fault) == (False, "codes-swapped")
 
 
+def tile(scales):
+    """Lay scales of (12, 4) out as cuBLAS takes them: of each row of a tile, the first quarter is used."""
+    laid = np.full((32, 4, 4), 7, np.uint8)
+    laid[:12, 0] = scales
+    return laid.reshape(128, 4)
+
+
+@pytest.mark.parametrize(
+    ("change", "fault", "codes_fault"),
+    [
+        (np.transpose, "scale-transposed", None),
+        (tile, "scale-tiled", None),
+        (lambda scales: scales + 1, "scale-ratio", "codes-own-scale"),
+    ],
+)
+@pytest.mark.parametrize("name", ["mxfp8", "mxfp4"])
+def test_scales_in_another_order_or_with_another_bias_are_named(name, change, fault, codes_fault, x):
+    found = quantize(x, "ln", name)
+    scales, codes = judge_quantized(found, found.codes, change(found.scales))
+    assert (scales.ok, scales.fault, codes.fault) == (False, fault, codes_fault)
+    assert codes_fault is None or scales.cause.endswith(": the exponents are off by +1")
+
+
+@pytest.mark.parametrize("other", ["e5m2", "e4m3fnuz", "e5m2fnuz", "e4m3fn"])
+@pytest.mark.parametrize("name", ["fp8-e4m3", "fp8-e5m2"])
+def test_codes_of_another_float_of_eight_bits_are_named(name, other, x):
+    found, dtype = quantize(x, "ln", name), getattr(ml_dtypes, f"float8_{other}")
+    scale = found.scales * np.float32(found.asked.row.grid.largest / float(ml_dtypes.finfo(dtype).max))
+    made = (found.exact.normalized / scale).astype(dtype)
+    (codes,) = judge_quantized(found, made.view(np.uint8), scale)[1:]
+    own = other.startswith(name[4:]) and not other.endswith("uz")
+    told = None if own else f"codes are bits of {other.removesuffix('fn').upper()}"
+    assert (codes.ok, codes.cause) == (own, told)
+
+
 @pytest.mark.parametrize("name", ["int8", "mxfp4", "nvfp4"])
 def test_scales_of_one_are_named_and_codes_of_the_right_scales(name, x):
     found = quantize(x * 3, "l2", name)

@@ -49,6 +49,7 @@ def test_a_norm_depends_on_the_batch_where_its_groups_hold_several_samples(entry
     ("request_", "shape", "works", "reason", "becomes"),
     [
         pytest.param(Request("bn"), (4, 3), False, "a group of one value: its variance is 0; evaluation needs running statistics", None, id="bn of NC"),
+        pytest.param(Request("zscore"), (4, 3), False, "a group of one value: its variance is 0", None, id="zscore, which has no running statistics"),
         pytest.param(Request("bn"), (4, 3, 2, 2), True, None, "in", id="bn of NCHW is in"),
         pytest.param(Request("bn", eps=0.0), (4, 3, 2, 2), True, None, "in:eps=0", id="with its eps"),
         pytest.param(Request("in"), (4, 3), False, "a group of one value: its variance is 0", None, id="in of NC, whatever the batch"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -176,7 +178,8 @@ def build_summary(audit: Audit) -> Line:
         return Line(left, mark=False)
     if first is None:
         known = len(layers) - unknown
-        return Line((tell_agreement(known, format_count(known, "layer")), *left), not unknown)
+        told = tell_agreement(known, format_count(known, "layer"))
+        return Line((told, *left), not unknown, details=tuple(_find_odd(layers)))
     found = tell_difference(wrong, format_count(len(layers), "layer"))
     name = make_printable(first.settings.name)
     return Line((found, f"first bad layer: {name}", *left), mark=False, details=tuple(_suggest_classes(layers)))
@@ -184,6 +187,22 @@ def build_summary(audit: Audit) -> Line:
 
 _FEWEST_ALIKE = 3
 """The fewest layers of a class that, if all need one remedy, suggest that the class means another norm."""
+
+
+def _find_odd(layers: Sequence[LayerVerdict]) -> Iterator[tuple[str, str]]:
+    """Yield a pair, ("another norm", text), for layers in whose place most others have another norm.
+
+    These are layers whose norm was found, as no settings name it, and whose names differ in numbers alone.
+    """
+    by_name: dict[str, list[LayerVerdict]] = {}
+    for one in layers:
+        if one.settings.norm is None and one.ok:
+            by_name.setdefault(re.sub(r"\b\d+\b", "*", one.settings.name), []).append(one)
+    for pattern, alike in by_name.items():
+        ((usual, count),) = Counter(map(tell, alike)).most_common(1)
+        odd = [make_printable(one.settings.name) for one in alike if tell(one) != usual]
+        if len(alike) >= _FEWEST_ALIKE and count > len(odd) > 0:
+            yield "another norm", f"{', '.join(odd)}, than most of {make_printable(pattern)}: is it meant so?"
 
 
 def _suggest_classes(layers: Sequence[LayerVerdict]) -> Iterator[tuple[str, str]]:

@@ -210,9 +210,9 @@ class Case:
         """The eps of the plan."""
         return self.plan.spec.eps or 0.0
 
-    def lay_rows(self) -> Floats:
-        """Return x with the values of each group along the last axes: first the kept axes, then the reduced."""
-        return self.x.transpose(*(axis for axis in range(self.x.ndim) if axis not in self.axes), *self.axes)
+    def lay_rows(self, values: Floats) -> Floats:
+        """Return an array of the view's shape with the kept axes first, and then the reduced ones."""
+        return values.transpose(*(axis for axis in range(values.ndim) if axis not in self.axes), *self.axes)
 
     def average(self, values: Floats, axes: tuple[int, ...] | None = None) -> Floats:
         """Return the mean of each group's values that count, or of those along other axes, of length 1 then."""

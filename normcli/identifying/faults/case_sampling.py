@@ -353,20 +353,21 @@ def goes_with_x(case: Case) -> bool:
 def choose_case_eps(case: Case) -> Case:
     """Return the case with the usual eps that makes most values of a sample right, if at least half are.
 
-    Otherwise return the case as it is; also without eps, and for divisors not from a variance or mean square.
+    An eps that is a floor is tried too, after those that are added. Otherwise return the case as it is; also
+    without eps, and for divisors not from a variance or mean square.
     """
     if not case.has_moments or case.plan.spec.eps is None:
         return case
     with np.errstate(all="ignore"):
         few = thin_out(case).case
-        shares = {
-            eps: float(few.explains(few.predict(Variant(divisor=few.root(few.square, eps)))).mean())
-            for eps in (case.eps, *COMMON_EPS)
-        }
-    best = max(shares, key=lambda eps: shares[eps])
-    if best == case.eps or shares[best] < _HALF:
+        usual = dict.fromkeys((case.eps, *COMMON_EPS))
+        tried = [(eps, few.root(few.square, eps)) for eps in usual]
+        tried += [(eps, np.sqrt(np.maximum(few.square, eps))) for eps in usual]
+        shares = [float(few.explains(few.predict(Variant(divisor=divisor))).mean()) for _, divisor in tried]
+    best = int(np.argmax(shares))
+    if tried[best][0] == case.eps or shares[best] < _HALF:
         return case
-    return replace(case, plan=case.plan.change_spec(eps=best))
+    return replace(case, plan=case.plan.change_spec(eps=tried[best][0]))
 
 
 _HALF = 0.5

@@ -71,7 +71,7 @@ GAMMAS = frozenset(("affine-constant", "affine-offset"))
 _APPROXIMATE = "stats-approximate"
 """The id of an approximate root."""
 
-_ANY_NUMBER = GAMMAS | {"stats-constant", "affine-gamma-shifted"}
+ANY_NUMBER = GAMMAS | {"stats-constant", "affine-gamma-shifted"}
 """The faults of one number for all of y, which may be any."""
 
 ANY_EPS = frozenset(("stats-eps-other", "stats-eps-outside", "stats-ddof"))
@@ -168,16 +168,16 @@ class Claim(NamedTuple):
     def fits_as_well_as(self, other: Claim) -> bool:
         """Return True if this claim is about all of y, has fewer fitted numbers than `other`, and fits as well.
 
-        If `other` is an approximate root, whose fitted errors suit any divisors, the fit does not matter.
+        Of an approximate root, whose fitted errors suit any divisors, not the fit counts, but any evidence.
         """
-        is_any = other.fault.id == _APPROXIMATE
-        return self.region is None and self.numbers < other.numbers and (is_any or self.is_near(other.misfit))
+        fits = self.bits > 0.0 if other.fault.id == _APPROXIMATE else self.is_near(other.misfit)
+        return self.region is None and self.numbers < other.numbers and fits
 
     @property
     def is_of_any_errors(self) -> bool:
         """Whether it is an approximate root with errors fitted to each group, as nearly right divisors have.
 
-        It only supports claims with fewer fitted numbers, and is not shown.
+        It only supports claims with fewer fitted numbers if no other claim is certain, and is not shown.
         """
         return self.fault.id == _APPROXIMATE and self.numbers > 1
 
@@ -277,15 +277,16 @@ def rank_claims(claims: Iterable[Claim], *, is_asked: bool = False) -> tuple[Cla
     certain = [claim for claim in every if claim.bits >= CERTAIN or claim.fault.id in seen]
     if not certain:
         return ()
-    of_all = [claim for claim in certain if claim.region is None]
+    named = [claim for claim in certain if not claim.is_of_any_errors]
+    of_all = [claim for claim in named or certain if claim.region is None]
     certain += [claim for claim in every if claim.bits < CERTAIN and any(map(claim.fits_as_well_as, of_all))]
     least = min(claim.rank for claim in certain)
     first = [claim for claim in certain if claim.rank == least]
     best = min(claim.misfit for claim in first)
     shown = max((c.bits_shown for c in first if not math.isnan(c.bits_shown)), default=0.0)
-    plain = [claim for claim in first if not claim.ids <= _ANY_NUMBER and claim.is_near(best)]
+    plain = [claim for claim in first if not claim.ids <= ANY_NUMBER and claim.is_near(best)]
     less_likely = (
-        not one.is_near(best) or one.bits_shown < shown - CERTAIN or (plain and one.ids <= _ANY_NUMBER)
+        not one.is_near(best) or one.bits_shown < shown - CERTAIN or (plain and one.ids <= ANY_NUMBER)
         for one in certain
     )
     ranked = [one._replace(rank=one.rank + bool(less)) for one, less in zip(certain, less_likely, strict=True)]

@@ -23,6 +23,7 @@ from normcli.identifying.faults.case_sampling import (
 )
 from normcli.identifying.faults.claim import Claim
 from normcli.identifying.faults.joint_search import find_places, recover
+from normcli.identifying.faults.shown_statistics import measure_doubt
 from normcli.identifying.faults.tables.places import MASKED, UNKNOWN
 from normcli.identifying.faults.variant import NOTHING, Variant
 from normcli.identifying.models.weight import CERTAIN
@@ -149,6 +150,20 @@ def recover_one(cases: Sequence[Case]) -> tuple[Claim, ...]:
     return alone[0] if len(alone) == 1 else ()
 
 
+def shows_means(case: Case) -> bool:
+    """Whether y shows that each group's mean was subtracted, and not one of other data, such as a running mean.
+
+    Means of other data differ by about 1 / √n of a deviation. False for a norm without mean, and if an unknown
+    gamma and beta may make any line a · x + b in each group.
+    """
+    parameters = case.plan.parameters.view_shape
+    is_hidden = not case.has_gamma and all(parameters[axis] > 1 for axis in case.kept)
+    if not (case.centres and case.has_moments) or is_hidden:
+        return False
+    doubt = 2.0 * math.sqrt(case.count) * measure_doubt(case).mean
+    return float(-np.log2(np.clip(doubt, np.finfo(float).tiny, 1.0)).sum()) >= CERTAIN
+
+
 class NearNorm(NamedTuple):
     """A norm whose exact result is near y, but not within rounding.
 
@@ -185,7 +200,7 @@ def find_nearest(cases: Iterable[Case]) -> NearNorm | None:
         off = np.abs(case.y - case.right.values)
         size = _average(off)
         is_all_over = case.y.size >= _LEAST_NEAR and 2 * np.count_nonzero(case.differs) > case.y.size
-        if not is_all_over or not size <= min(most, _NEARLY * spread):  # NaN is not
+        if not is_all_over or not size <= most or not size <= _NEARLY * spread:  # NaN is not
             continue
         line = np.polynomial.Polynomial.fit(case.x.ravel(), case.y.ravel(), 1)
         of_groups = case.predict(Variant(*case.used)).values

@@ -13,6 +13,7 @@ from normcli.checking.fault import find_fault
 from normcli.checking.half_precision import may_be_of_float32
 from normcli.identifying.faults.case_sampling import LIKELY, change_case
 from normcli.identifying.faults.claim import (
+    ANY_NUMBER,
     DDOFS,
     GATE_ORDERS,
     OVERFLOWS,
@@ -35,7 +36,7 @@ from normcli.identifying.faults.row_search import (
     try_rows,
     try_statistics,
 )
-from normcli.identifying.faults.tables.dividing import EPS
+from normcli.identifying.faults.tables.dividing import EPS, weigh_few_bits
 from normcli.identifying.faults.tables.parameters import PARAMETERS
 from normcli.identifying.faults.tables.places import (
     CAST,
@@ -93,6 +94,9 @@ def open_joints(cases: Sequence[Case], saved: str | None = None, *, in_parts: bo
         claims = _open(tuple(cases), in_parts=in_parts)
         if cases[0].arithmetic < _SHORTER and (not claims or claims[0].rank > 1.0):
             claims += _open(_list_careless(tuple(cases)), in_parts=in_parts)
+        own = next((case for case in cases if claims and case.plan is claims[0].plan), None)
+        if own is not None and own.divisor.size == 1 and claims[0].numbers:  # its statistics explain as much
+            claims += [claim._replace(rank=claims[0].rank) for claim in recover(own)]
         return keep_first(sorted(claims, key=lambda claim: claim.rank))
 
 
@@ -108,13 +112,17 @@ def _calculate_shorter(case: Case) -> Case:
 
 @functools.lru_cache(maxsize=2)  # they are the same where parts of y are looked at
 def _list_careless(cases: tuple[Case, ...]) -> tuple[Case, ...]:
-    """Return the cases with arithmetic in float32, but for those whose y is right within its rounding.
+    """Return the cases with arithmetic in float32; empty if y is right within its rounding in any of them.
 
-    Empty if neither x nor y shows float32 (`may_be_of_float32`).
+    Cases are left out if neither x nor y (`may_be_of_float32`) nor the divisors of y are of float32.
     """
-    if not may_be_of_float32(cases[0].x, cases[0].y):
-        return ()
-    return tuple(case for case in map(_calculate_shorter, cases) if case.differs.any())
+    are_short = may_be_of_float32(cases[0].x, cases[0].y)
+    shown = (case for case in cases if are_short or weigh_few_bits(case, _BITS_OF_FLOAT32) >= CERTAIN)
+    careless = tuple(map(_calculate_shorter, shown))
+    return careless if all(case.differs.any() for case in careless) else ()
+
+
+_BITS_OF_FLOAT32 = 24
 
 
 def _open(cases: tuple[Case, ...], *, in_parts: bool) -> list[Claim]:
@@ -215,13 +223,21 @@ def _find_parts(case: Case, rows: Sequence[Row] = STATISTICS) -> Iterator[Found]
     """
     tried = [*(one for one in try_all(case, rows) if one.share >= LIKELY), *try_rest(case)]
     right = Found((), (), case.right, ~case.differs)
-    whole = [right, *(one for one in tried if one.moves(right) and not one.is_fitted)]
+    whole = [right, *(one for one in tried if one.moves(right) and _holds_beyond_a_group(case, one))]
     for one in sorted(whole, key=lambda one: -one.share)[:_MOST_WHOLE]:
         region = find_region(case, ~one.explained) or _find_few(case, one)
         if region is None and not np.isfinite(case.y).any():
             region = IndexRegion("", np.ones(case.y.shape, np.bool_))
         if region is not None:
             yield from _tell_region(case, one, region, (*STATISTICS, *REST))
+
+
+def _holds_beyond_a_group(case: Case, one: Found) -> bool:
+    """Whether a finding's numbers hold in several groups: a number of one alone is its mean or divisor."""
+    if one.is_fitted or not ANY_NUMBER.issuperset(fault.id for fault in one.faults):
+        return not one.is_fitted
+    holds = one.explained.mean(case.axes) >= LIKELY
+    return bool(holds.size == 1 or np.count_nonzero(holds) > 1)
 
 
 def _tell_region(case: Case, one: Found, region: IndexRegion, rows: Sequence[Row]) -> Iterator[Found]:

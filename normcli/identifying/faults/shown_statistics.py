@@ -59,7 +59,7 @@ def _count_distinct(case: Case) -> Floats:
 
     Without mean and gamma, values that differ by a sign or a power of two count once: so do their roundings.
     """
-    rows = case.lay_rows()
+    rows = case.lay_rows(case.x)
     if not case.centres and case.gamma.size == 1:
         rows = np.frexp(np.abs(rows))[0]
     rows = np.sort(rows.reshape(*rows.shape[: rows.ndim - len(case.axes)], -1))

@@ -10,9 +10,9 @@ import numpy as np
 
 from normcli.dtypes import get_eps, is_half
 from normcli.identifying.faults.fault_evidence import fit_apart
-from normcli.identifying.faults.tables.parameters import recover_parameters
 from normcli.identifying.faults.tables.places import UNKNOWN
 from normcli.identifying.faults.variant import NEAR, Found, Variant
+from normcli.identifying.models.line_fit import fit_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,6 +24,16 @@ if TYPE_CHECKING:
 
 _ONE = UNKNOWN["gamma"].fault._replace(words="{place} is {used}, not {right}")
 """The fault of gamma or beta where a single number is another."""
+
+_ABSENT = {
+    ("gamma",): ("y has a gamma that was not given", "give --gamma"),
+    ("beta",): ("y has a beta that was not given", "give --beta"),
+    ("gamma", "beta"): ("y has a gamma and a beta that were not given", "give --gamma and --beta"),
+}
+"""The cause and the remedy where y has parameters that were not given, by their names."""
+
+TO_GIVE = tuple(remedy for _, remedy in _ABSENT.values())
+"""The remedies that ask for parameters."""
 
 _LEAST_OF_LINE = 3
 """Lines y = a · x + b are fitted to groups or features of more values than this: any two lie on a line."""
@@ -77,16 +87,19 @@ def _find_parameters(case: Case) -> Found | None:
     """Return the finding with another gamma, beta or both in each feature with wrong values of y.
 
     For each feature, gamma alone, beta alone, and gamma with beta are fitted; the first with which its values
-    are right is taken. None if a feature stays wrong, if no number changes, if neither gamma nor beta was
-    given, or with at most 3 values for each feature.
+    are right is taken. One that was not given is fitted only if at least half of y is wrong. None if a feature
+    stays wrong, if no number changes, or with at most 3 values for each feature.
     """
-    shape = np.broadcast_shapes(case.gamma.shape, case.beta.shape)
+    given = {"gamma": case.has_gamma, "beta": case.has_beta}
+    names = [name for name in case.plan.norm.parameter_names if given[name] or case.differs.mean() >= _MOST]
+    own = (min(lengths) for lengths in zip(case.plan.parameters.view_shape, case.x.shape, strict=True))
+    shape = np.broadcast_shapes(case.gamma.shape, case.beta.shape, tuple(own) if names else ())
     axes = tuple(axis for axis, n in enumerate(shape) if n == 1)
-    if not (case.has_gamma or case.has_beta) or case.y.size <= _LEAST_OF_LINE * np.prod(shape):
+    if not names or case.y.size <= _LEAST_OF_LINE * np.prod(shape):
         return None
     chosen = {name: np.broadcast_to(getattr(case, name), shape).copy() for name in _PARAMETERS}
     left = case.differs.any(axes, keepdims=True)
-    for fitted in _fit_parameters(case, axes):
+    for fitted in _fit_parameters(case, axes, names):
         explained = case.explains(case.predict(Variant(**fitted)))
         now = left & explained.all(axes, keepdims=True)
         for name, values in fitted.items():
@@ -105,20 +118,22 @@ def _find_parameters(case: Case) -> Found | None:
 _PARAMETERS = "gamma", "beta"
 
 
-def _fit_parameters(case: Case, axes: tuple[int, ...]) -> Iterator[dict[str, Any]]:
+def _fit_parameters(case: Case, axes: tuple[int, ...], names: list[str]) -> Iterator[dict[str, Any]]:
     """Yield the least-squares fits to each feature, by name: gamma alone, beta alone, gamma with beta.
 
-    Fits of gamma are yielded only if gamma was given, and the fit of beta alone only if beta was. `axes` are
-    the axes of the view along which gamma and beta have length 1.
+    Of these, those of `names` are yielded; with gamma, beta may always be another. `axes` are the axes of the
+    view along which gamma and beta have length 1.
     """
     x, y, gamma, beta, judged = case.standardized, case.y, case.gamma, case.beta, case.judged
-    if case.has_gamma:
+    if "gamma" in names:
         product, square = (np.sum(x * values, axes, keepdims=True, where=judged) for values in (y - beta, x))
         yield {"gamma": product / square}
-    if case.has_beta:
+    if "beta" in names:
         yield {"beta": np.mean(y - gamma * x, axes, keepdims=True, where=judged)}
-    if case.has_gamma:
-        yield dict(zip(_PARAMETERS, recover_parameters(case), strict=True))
+    if "gamma" in names:
+        kept = tuple(axis for axis in range(x.ndim) if axis not in axes)
+        fitted = fit_lines(x, y, kept, through_zero=False, refinements=0)
+        yield {"gamma": fitted.scale, "beta": fitted.shift}
 
 
 def _find_moved(case: Case, variant: Variant) -> dict[str, Selected]:
@@ -135,6 +150,9 @@ def _name(case: Case, variant: Variant) -> tuple[Fault, dict[str, str]]:
     if count == len(moved) == 1:
         place, there, right = next(_list_first(case, variant))
         return _ONE, {"place": place, "used": there, "right": right}
+    if not any(getattr(case, f"has_{name}") for name in moved):
+        words, remedy = _ABSENT[(*moved,)]
+        return UNKNOWN["gamma"].fault._replace(words=words, remedy=remedy), {"what": ""}
     what = f"{' and '.join(moved)} {'is' if len(moved) == 1 else 'are'}"
     where = f"all {size} indices" if count == size else f"{count} of {size} indices"
     return UNKNOWN["gamma"].fault, {"what": what, "where": where}

@@ -15,6 +15,7 @@ from normcli.identifying.faults.case import Case
 from normcli.identifying.faults.shown_statistics import shows_cancelling
 from normcli.identifying.faults.tables.places import CAST, OF_REGIONS, UNKNOWN
 from normcli.identifying.faults.tables.summing import weigh_cancelling
+from normcli.identifying.faults.unnamed_fault import TO_GIVE
 from normcli.identifying.models.standards import MOMENTS
 from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.question import (
@@ -205,7 +206,10 @@ def _diagnose_kind(found: Identification, layout: Layout) -> Diagnosis:
         cause, evidence = tell_claim(first)
         name, where = first.plan.norm.name, cause.removeprefix(f"{_EXCEPT} ")
         cause = f"y is {name}, but {cause}" if where == cause else f"y is {name}, except {where}"
-        return Diagnosis(Kind.FAULT, cause, evidence, also, first.fault.remedy, fault=first.fault.id)
+        remedies = [claim.fault.remedy for claim in claims if claim.rank == first.rank]
+        step = next((remedy for remedy in remedies if remedy in TO_GIVE), None)
+        remedy = None if first.fault.remedy == step else first.fault.remedy
+        return Diagnosis(Kind.FAULT, cause, evidence, also, remedy, step, first.fault.id)
     if found.plain is not None:
         return diagnose_map(found, found.plain, layout)
     if found.doubtful:

@@ -79,6 +79,7 @@ WAYS = (
 HALVES = (Way("float16", 30), Way("bfloat16", 3), Way("bfloat16", 30))
 
 ROWS = (
+    fine("before-input-scaled", "norm of x / 255", lambda k: k.finish(square=k.square + (255.0**2 - 1.0) * k.eps), LN, RMS, BN, scale=60.0),
     fine("before-input-rounded", "norm of x in float16", lambda k: _round_first(k, "float16"), LN, RMS, BN, LN_ROWS, EVALUATED),
     fine("before-input-rounded", "norm of x in bfloat16", lambda k: _round_first(k, "bfloat16"), LN_BARE, RMS, BN, RMS_ROWS),
     _residual_row("before-residual-missing", "norm of x without residual", lambda k: k.normalize(k.addend), LN, RMS, BN, LN_ROWS),

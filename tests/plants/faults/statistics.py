@@ -313,8 +313,9 @@ _FORMULAS = (
     coarse("stats-not-rooted", "divided by the variance", lambda k: k.finish(divisor=k.square + k.eps), LN, BN, RMS, LN_ROWS, GN),
     coarse("stats-multiplied", "times the deviation", lambda k: k.finish(divisor=1.0 / k.divisor), LN, BN, LN_ROWS),
     coarse("stats-mean-square", "mean square in the place of the variance", lambda k: k.finish(square=k.square_about(0.0)), LN, BN, LN_ROWS, GN, IN),
-    coarse("stats-mean-subtracted", "mean subtracted", lambda k: k.finish(k.batch_mean, k.square), RMS, RMS_ROWS, QK),
-    coarse("stats-variance", "variance in the place of the mean square", lambda k: k.finish(square=k.batch_square), RMS, RMS_ROWS, QK, times=2),
+    # The second names are those of layer norm, which identify takes for the norm: both are the same kernel.
+    coarse("stats-mean-subtracted stats-mean-square", "mean subtracted", lambda k: k.finish(k.batch_mean, k.square), RMS, RMS_ROWS, QK),
+    coarse("stats-variance stats-no-mean", "variance in the place of the mean square", lambda k: k.finish(square=k.batch_square), RMS, RMS_ROWS, QK, times=2),
     coarse("stats-absolute", "mean absolute deviation", lambda k: k.finish(divisor=k.average(np.abs(k.x - k.mean)) + k.eps), LN, BN, LN_ROWS, ZSCORE),
     coarse("stats-absolute", "mean absolute value", lambda k: k.finish(divisor=k.average(np.abs(k.x)) + k.eps), RMS, RMS_ROWS, ways=NEAR),
     coarse("stats-median", "median in the place of the mean", lambda k: _centre_by_median(k, divides=False), LN, BN, ZSCORE, LN_ROWS),

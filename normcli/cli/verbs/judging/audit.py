@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 def _run(settings: Settings, **own: Any) -> None:
     """Judge every norm of a recorded model run: a line a layer, the first bad one in full.
 
-    DUMP is what normcli.record writes of a PyTorch model; normcli help dumps says how any engine writes it.
-    Layers that are wrong in one way are one line. Exit code: 0 if all agree, 1 if any differs or could not be
-    judged.
+    DUMP is what normcli.record writes of a PyTorch, Keras or Flax model; normcli help dumps says how any engine
+    writes it. Layers that are wrong in one way are one line. Exit code: 0 if all agree, 1 if any differs or
+    could not be judged.
 
     With --against, a second run of the same model: the first norm whose input agrees and whose output does not,
     which of both is nearer the exact result, and why the other is not. Layers are paired by name, or where both
@@ -61,7 +61,11 @@ AUDIT = Verb(
         option("--skip", "left_out", multiple=True, metavar=_PATTERN, help="Leave layers of such names out."),
         option("--pairs", metavar="FILE:*.A=*.B", help="Tensors that go together, where there is no dump."),
         option("--weights", metavar="FILE", help="With --pairs: a file of NAME.weight and NAME.bias."),
-        option("--norm", metavar="NORM:KEY=VALUE", help="Of layers without settings; else it is looked for."),
+        option(
+            "--norm",
+            metavar="NORM:KEY=VALUE",
+            help="The norm of layers without settings; else it is looked for.",
+        ),
         option(
             "-i",
             "--inputs",

@@ -222,9 +222,9 @@ def _list_codes() -> Topic:
     JSON names the rule that made them: scale-rounding, scale-group, scale-rounded-y, scale-largest,
     scale-reciprocal, scale-inverse, scale-tensor-inverse, scale-power-of-two, scale-eps, scale-least,
     scale-bare, scale-input, scale-ulp, scale-lowered, scale-ratio, scale-rounded, scale-shifted,
-    scale-signed, scale-one, scale-tensor-none, codes-rounded-y, codes-truncated, codes-floored,
-    codes-half-away, codes-divided-short, codes-swapped, codes-own-scale, codes-ulp or codes-reciprocal, as
-    fault.
+    scale-signed, scale-one, scale-tensor-none, scale-transposed, scale-tiled, codes-rounded-y,
+    codes-truncated, codes-floored, codes-half-away, codes-divided-short, codes-swapped, codes-format,
+    codes-own-scale, codes-ulp or codes-reciprocal, as fault.
     """
     from normcli.quantizing.formats import FORMATS as CODES
 
@@ -262,15 +262,15 @@ def _list_words() -> Topic:
 def _list_dump_members() -> Topic:
     """List what a dump of a model's run holds.
 
-    A dump is a safetensors file with a tensor for each of these; normcli.record writes it of a PyTorch
-    model, and any engine may. In its metadata, normcli is a JSON text: {"schema": "normcli-dump/1",
+    A dump is a safetensors file with a tensor for each of these; normcli.record writes it of a PyTorch, Keras
+    or Flax model, and any engine may. In its metadata, normcli is a JSON text: {"schema": "normcli-dump/1",
     "layers": [{"name": "layers.0.norm", "norm": "rms", "options": {"eps": 1e-6, "like": "llama"}}, …]}, the
     layers in the order in which they ran. A layer may have "evaluation": true (it normalizes with running
-    statistics), "momentum" (of those that it updates: a number, or "none" for plain averages, then
-    "batches" too), "kind" (its class), "weights_of" (the layer whose weights are its own too), "gate_act"
-    (the activation of its gate, as of check), "gates_input": true (the gate multiplies what is normalized;
-    without it, "like" decides) and "note". Its options are those of the norm's command, with _ for -. Without
-    a norm, audit looks for it.
+    statistics), "momentum" (of those that it updates: a number, or "none" for plain averages, then "batches"
+    too), "kind" (its class), "weights_of" (the layer whose weights are its own too), "gate_act" (the activation
+    of its gate, as of check), "gates_input": true (the gate multiplies what is normalized; without it, "like"
+    decides) and "note". Its options are those of the norm's command, with _ for -. Without a norm, audit looks
+    for it.
 
     A layer that is called again is NAME#2, NAME#3, …. Without settings every NAME.input is a layer, of the
     norm that --norm says. A folder of NAME.input.npy, … is a dump too, whose settings, if there are any,
@@ -283,7 +283,7 @@ def _list_dump_members() -> Topic:
         "NAME.running_mean_after, …": "and after it, where it updates them",
         "NAME.gate": "what multiplies its result, or its input, behind an activation",
         "NAME.grad_output": "the gradient of a loss by the output (dy)",
-        "NAME.grad_input, _weight, _bias": "dx, dgamma and dbeta",
+        "NAME.grad_input, _weight, _bias, _gate": "dx, dgamma, dbeta and dgate",
     }
 
 

@@ -165,8 +165,9 @@ def _quantize(case: Case) -> Iterator[Variant]:
         if np.median(step / case.right.allowed) < _COARSE:
             continue
         result = np.clip(np.round(nudged / step) * step, low, high)
-        inner = (case.y > low) & (case.y < high)
-        if _is_spread_evenly(((right - case.y) / step)[inner]):
+        inner = np.flatnonzero((case.y > low) & (case.y < high))
+        inner = inner[np.unique(right.flat[inner], return_index=True)[1]]  # of equal values, as of zeros, one
+        if _is_spread_evenly(((right - case.y) / step).flat[inner]):
             yield Variant(result=result, values={"grid": words}, numbers=numbers)
 
 

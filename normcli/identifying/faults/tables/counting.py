@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _MOST_PARTS = 64
 """The most equal parts into which an axis is split, and the most indices that are tried one by one."""
 
+_VARIANCE = "the variance is"
+
 _MOST_NAMED = 8
 """With more parts than this, statistics of a single part are not tried."""
 
@@ -85,12 +87,12 @@ def _miscount(case: Case) -> Iterator[Variant]:
 
 
 def _list_lines(case: Case) -> Iterator[tuple[str, Floats]]:
-    """Yield pairs (name, x in another shape), with the values along which a kernel may take only a part.
+    """Yield pairs (name, x − mean in another shape), with values along which a kernel may take only a part.
 
     First, all values of a group are the last axis: shape (*kept axes, 1, values of a group). If several reduced
     axes are longer than 1, then each is the last axis: shape (*kept axes, other values of a group, length).
     """
-    rows = case.lay_rows()
+    rows = case.lay_rows(case.deviations)
     shape = rows.shape[: rows.ndim - len(case.axes)]
     wide = [place for place, axis in enumerate(case.axes) if case.x.shape[axis] > 1]
     name = case.name_axis(case.axes[wide[0]]) if len(wide) == 1 else "a group"
@@ -104,39 +106,45 @@ def _list_lines(case: Case) -> Iterator[tuple[str, Floats]]:
 def _take_part(case: Case, *, keeps_count: bool = False) -> Iterator[Variant]:
     """Yield variants with statistics of only the first k indices along an axis.
 
-    Sums are divided by the number of values summed, or by the group size if `keeps_count`: then the variance
-    may also be E[x²] − E[x]², about the mean of the k values, or that of all values about the wrong mean. For
-    each axis, at most two k are tried: those whose variances are nearest to the ones recovered from y, if
-    within 2 % in the median. For a norm with a mean, two k more by their means.
+    `values["what"]` says which statistics. Sums are divided by the number of values summed, or by the group
+    size if `keeps_count`: then the variance may also be E[x²] − E[x]², about the mean of the k values, or that
+    of all values about the wrong mean. For each axis, at most two k are tried: those whose variances are
+    nearest to the ones recovered from y, if within 2 % in the median. For a norm with a mean, two k more by
+    their means.
     """
     shape = [1 if axis in case.axes else n for axis, n in enumerate(case.x.shape)]
     for name, lines in _list_lines(case):
         length, across = lines.shape[-1], lines.shape[-2]
         counts = across * np.arange(1.0, length + 1.0)
         divided = np.full_like(counts, case.count) if keeps_count else counts
-        sums, squares = (np.cumsum(values.sum(-2), -1) for values in (lines, lines**2))
-        mean = sums / divided if case.centres else np.zeros_like(sums)
-        own = case.centre.reshape(*mean.shape[:-1], 1)
-        both, alone = ((squares - 2.0 * centre * sums + counts * centre**2) / divided for centre in (mean, own))
-        target = (case.used.divisor**2).reshape(*mean.shape[:-1], 1)
+        own, target = (values.reshape(*lines.shape[:-2], 1) for values in (case.centre, case.used.divisor**2))
+        sums, squares = (np.cumsum(values.sum(-2), -1) for values in (lines, lines**2))  # of x − own mean
+        mean = (sums + own * counts) / divided if case.centres else np.zeros_like(sums)
+        both, alone = (
+            (squares - 2.0 * moved * sums + counts * moved**2) / divided for moved in (mean - own, 0.0)
+        )
         whole = np.broadcast_to(own, alone.shape)
-        tried = [(mean, both), (whole, alone), (whole, both)]
+        tried = [("statistics are", mean, both)]
+        if case.centres:
+            tried += [(_VARIANCE, whole, alone), (_VARIANCE, whole, both)]
         if keeps_count and case.centres:
-            own_mean = sums / counts
+            own_mean = own + sums / counts
             square = case.square.reshape(own.shape)
+            raw = squares + 2.0 * own * sums + counts * own**2
             tried += [
-                (mean, squares / divided - mean**2), (own_mean, (squares - counts * own_mean**2) / divided),
-                (mean, square + (own - mean) ** 2 * case.unbiasing),
-            ]  # fmt: skip
-        far = [np.abs((found + case.eps) / target - 1.0) for _, found in tried]
+                (_VARIANCE, mean, raw / divided - mean**2),
+                (_VARIANCE, own_mean, (squares - sums**2 / counts) / divided),
+                (_VARIANCE, mean, square + (own - mean) ** 2 * case.unbiasing),
+            ]
+        far = [np.abs((found + case.eps) / target - 1.0) for _, _, found in tried]
         far.append(np.abs(mean - case.used.mean.reshape(target.shape)) / case.divisor.reshape(target.shape))
-        every = [*tried, *([(mean, None)] if case.centres else [])]
-        for (means, square), each in zip(every, far, strict=False):
+        every = [*tried, *([("the mean is", mean, None)] if case.centres else [])]
+        for (what, *found), each in zip(every, far, strict=False):
             off = np.median(each.reshape(-1, length), axis=0)
             for k in (int(k) for k in np.argsort(off)[:2] if k + 1 < length and off[k] < NEAR):
-                found = [one if one is None else one[..., k].reshape(shape) for one in (means, square)]
-                values: dict[str, Any] = {"part": k + 1, "skipped": length - k - 1}
-                yield from label([Variant(found[0], square=found[1])], 1, name=name, length=length, **values)
+                taken = [one if one is None else one[..., k].reshape(shape) for one in found]
+                values: dict[str, Any] = {"part": k + 1, "skipped": length - k - 1, "what": what}
+                yield from label([Variant(taken[0], square=taken[1])], 1, name=name, length=length, **values)
 
 
 def _share_out(case: Case) -> Iterator[tuple[int, int, tuple[int, ...], Floats, Floats]]:

@@ -14,7 +14,7 @@ from normcli.checking.fault import Row
 from normcli.checking.gradient_terms import MOVED_EPS
 from normcli.checking.half_precision import HALVES
 from normcli.checking.ulp import measure_unit
-from normcli.dtypes import is_half
+from normcli.dtypes import get_eps, is_half
 from normcli.identifying.faults.shown_statistics import count_roundings, measure_doubt
 from normcli.identifying.faults.variant import Variant, divide, is_near, label
 from normcli.identifying.models.divisor_fit import COMMON_EPS
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats
     from normcli.identifying.faults.case import Case
 
-    Cast = Callable[[Floats], Floats]
+    Cast = Callable[..., Floats]
 
 
 def replace_mean(case: Case, mean: Floats) -> list[Variant]:
@@ -74,14 +74,15 @@ def _take_constant(case: Case) -> Iterator[Variant]:
             yield from label(divide(np.full_like(case.divisor, factor)), numbers, divisor=f"{factor:.6g}")
 
 
-_DIGITS = (1, 2, 3, 5, 8)
+_DIGITS = (1, 2, 3, 5, 8, 17)
 """Counts of significant digits to which a number recovered from y is rounded."""
 
 
 def _shorten(shown: float) -> Iterator[tuple[float, int]]:
     """Yield a number rounded to 1, 2, 3, 5 and 8 digits, each with the count of fitted numbers that it costs.
 
-    It costs 1 for up to 3 digits, 2 for 5, 3 for 8. Nothing unless the number is finite and above 0.
+    It costs 1 for up to 3 digits, 2 for 5, 3 for 8, and 5 for the 17 of float64. Nothing unless the number is
+    finite and above 0.
     """
     for digits in _DIGITS if 0.0 < shown < math.inf else ():
         yield float(f"{shown:.{digits}g}"), 1 + digits // 4
@@ -124,6 +125,32 @@ def _take_other_eps(case: Case, *, moves: bool = False) -> Iterator[Variant]:
             yield Variant(divisor=moved.root(case.square, eps), values=values, numbers=numbers)
 
 
+_SCALES = 255.0, 127.5, 256.0, 128.0, 127.0
+"""The numbers by which bytes are divided, to lie between 0 and 1, or between −1 and 1."""
+
+_NEARER = 8.0
+"""Every usual eps is at least this many times as far from the eps that y shows as a scaled one."""
+
+
+def _scale_input(case: Case) -> Iterator[Variant]:
+    """Yield variants of x divided by a usual scale, and by √n and 1/√n for each length n: eps alone shows it.
+
+    Left out are scales with an eps that is large beside the variances, or not much nearer than any usual eps to
+    the one that y shows.
+    """
+    shown = float(np.median(case.unroot(case.used.divisor, case.square)))
+    usual = min(abs(eps - shown) for eps in COMMON_EPS)
+    is_outside = case.plan.spec.eps_mode is EpsMode.OUTSIDE
+    scales = {f"divided by {scale:g}": scale for scale in _SCALES}
+    for n in sorted({case.count, *case.x.shape} - {1}):
+        scales |= {f"divided by √{n}": math.sqrt(n), f"multiplied by √{n}": 1.0 / math.sqrt(n)}
+    for how, scale in scales.items():
+        eps = case.eps * (scale if is_outside else scale**2)
+        is_nearer = _NEARER * abs(eps - shown) <= usual
+        if is_nearer and not is_odd_eps(eps, np.sqrt(case.square) if is_outside else case.square):
+            yield Variant(divisor=case.root(case.square, eps), values={"how": how})
+
+
 def _change_ddof(case: Case) -> Iterator[Variant]:
     """Yield variants whose sum of squares is divided by n or by n − 1, whichever the norm does not divide by.
 
@@ -146,23 +173,40 @@ def _scale_eps(case: Case) -> list[Variant]:
 def round_by(make: Callable[[Case, Cast], Iterable[Variant]]) -> Callable[[Case], Iterator[Variant]]:
     """Return a function from a case to the variants `make(case, cast)` for each half precision.
 
-    `cast` rounds an array to that precision.
+    `cast` rounds an array to that precision. With the numbers recovered from y as its second argument, it
+    returns the nearer of two to which a kernel's errors before the rounding may have led.
     """
 
     def vary(case: Case) -> Iterator[Variant]:
         for name in HALVES:
-            yield from label(make(case, functools.partial(round_to_short, name=name)), dtype=name)
+            yield from label(make(case, functools.partial(_round_near, case, name)), dtype=name)
 
     return vary
 
 
+def _round_near(case: Case, name: str, numbers: Floats, shown: Floats | None = None) -> Floats:
+    if shown is None:
+        return round_to_short(numbers, name)
+    most = count_roundings(case.count) * case.arithmetic * np.abs(numbers)
+    low, high = (round_to_short(numbers + error, name) for error in (-most, most))
+    return np.where(np.abs(low - shown) < np.abs(high - shown), low, high)
+
+
 def _round_both(case: Case, cast: Cast) -> list[Variant]:
     """Return two variants: with mean and 1 / divisor rounded by `cast`, and with mean and variance rounded."""
-    mean = cast(case.mean)
+    mean = cast(case.mean, case.used.mean)
     return [
-        Variant(mean, 1.0 / cast(1.0 / case.divisor), values={"what": "mean and divisor"}),
-        Variant(mean, square=cast(case.square), values={"what": "mean and variance"}),
+        Variant(mean, _round_reciprocals(case, cast), values={"what": "mean and divisor"}),
+        Variant(mean, square=_round_squares(case, cast), values={"what": "mean and variance"}),
     ]
+
+
+def _round_reciprocals(case: Case, cast: Cast) -> Floats:
+    return 1.0 / cast(1.0 / case.divisor, 1.0 / case.used.divisor)
+
+
+def _round_squares(case: Case, cast: Cast) -> Floats:
+    return cast(case.square, case.used.divisor**2 - case.eps)
 
 
 def measure_cancelled(case: Case) -> Floats:
@@ -197,20 +241,21 @@ def _approximate(case: Case) -> Iterator[Variant]:
         yield from divide(1.0 / guess, most=f"{np.abs(guess * case.divisor - 1.0).max():.2g}")
     most = float(np.abs(case.used.divisor / case.divisor - 1.0).max())
     if most <= _FAST and is_near(case.used.mean - case.mean + case.divisor, case.divisor):
-        bits = max(_weigh_few_bits(case, count) for count in _TABLE_BITS)
+        bits = max(weigh_few_bits(case, count) for count in _TABLE_BITS)
         values = {"most": f"{most:.2g}"}
         numbers = 1 if bits >= CERTAIN else case.divisor.size + 1
         yield Variant(divisor=case.used.divisor, values=values, numbers=numbers, is_fitted=True)
 
 
-def _weigh_few_bits(case: Case, bits: int) -> float:
-    """Return the evidence, in bits, that reciprocals of the divisors recovered from y have at most `bits` bits.
+def weigh_few_bits(case: Case, bits: int) -> float:
+    """Return the evidence, in bits, that the divisors of y, or their reciprocals, have at most `bits` bits.
 
-    0 if one is off such a number by more than its recovery allows.
+    0 if of both one is off such a number by more than its recovery allows.
     """
-    numbers = np.ldexp(np.frexp(1.0 / case.used.divisor)[0], bits)
-    allowed = _NEAR_A_NUMBER * np.ldexp(measure_doubt(case).divisor, bits)
-    if not np.all(np.abs(numbers - np.round(numbers)) <= allowed):
+    recovery = count_roundings(case.count) * get_eps(np.dtype(np.float64))
+    allowed = np.ldexp(_NEAR_A_NUMBER * measure_doubt(case).divisor + recovery, bits)
+    each = (np.ldexp(np.frexp(shown)[0], bits) for shown in (case.used.divisor, 1.0 / case.used.divisor))
+    if not any(np.all(np.abs(numbers - np.round(numbers)) <= allowed) for numbers in each):
         return 0.0
     return float(-np.log2(np.clip(2.0 * allowed, np.finfo(float).tiny, 1.0)).sum())
 
@@ -237,6 +282,7 @@ DIVIDING: Sequence[Row] = (
     Row("stats-length",
         lambda c: [Variant(square=c.square * c.freedom),
                    *divide(c.divisor * np.sqrt(c.counts), np.sqrt(c.square * c.freedom))]),
+    Row("before-input-scaled", _scale_input, "eps"),
     *EPS,
     Row("stats-ddof", _change_ddof, "mean"),
     Row("stats-eps-twice",
@@ -247,14 +293,15 @@ DIVIDING: Sequence[Row] = (
     Row("stats-eps-scaled", _scale_eps),
     Row("stats-median", _take_median),
     Row("stats-constant", _take_constant),
-    Row("stats-rounded-rstd", round_by(lambda c, cast: divide(1.0 / cast(1.0 / c.divisor), cast(c.divisor)))),
-    Row("stats-rounded-mean", round_by(lambda c, cast: replace_mean(c, cast(c.mean))), "mean"),
+    Row("stats-rounded-rstd",
+        round_by(lambda c, cast: divide(_round_reciprocals(c, cast), cast(c.divisor, c.used.divisor)))),
+    Row("stats-rounded-mean", round_by(lambda c, cast: replace_mean(c, cast(c.mean, c.used.mean))), "mean"),
     Row("stats-rounded-mean-squared",
         round_by(lambda c, cast: [Variant(cast(c.mean), square=c.average(c.x**2) - cast(c.mean) ** 2)]),
         "mean"),
     Row("stats-rounded", round_by(_round_both), "mean"),
     Row("stats-rounded-variance",
-        round_by(lambda c, cast: [Variant(square=cast(c.square), values={"what": c.square_name})])),
+        round_by(lambda c, cast: [Variant(square=_round_squares(c, cast), values={"what": c.square_name})])),
     Row("stats-approximate", _approximate),
 )  # fmt: skip
 """In the order of likelihood: of rows that explain equally much, the first is named."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -139,7 +138,7 @@ def _add_narrowly(case: Case) -> tuple[NarrowSums, ...]:
         return ()
     if case.explains(case.predict(_soften(case, Variant(*case.used)))).mean() < _ON_LINES:
         return ()
-    rows = case.lay_rows().reshape(-1, case.count).astype(find_type(case.dtype.name))
+    rows = case.lay_rows(case.x).reshape(-1, case.count).astype(find_type(case.dtype.name))
     formula, found = RowFormula.of(case.plan), []
     for algorithm in ALGORITHMS.values():
         if formula.centres or algorithm.squares:
@@ -265,8 +264,8 @@ def weigh_cancelling(case: Case) -> float:
     """
     if case.whole is not None or case.stored is not None:
         return 0.0
-    summed = case if case.counted is None else replace(case, x=np.where(case.counted, case.x, 0.0))
-    rows = summed.lay_rows().reshape(case.divisor.size, -1)
+    summed = case.x if case.counted is None else np.where(case.counted, case.x, 0.0)
+    rows = case.lay_rows(summed).reshape(case.divisor.size, -1)
     dtype = np.dtype(np.float64 if case.arithmetic < get_eps(np.dtype(np.float32)) else np.float32)
     divisors, outside = case.used.divisor.ravel(), case.plan.spec.eps_mode is EpsMode.OUTSIDE
     counts, unbiasing = case.counts.reshape(-1), case.unbiasing.reshape(-1)
