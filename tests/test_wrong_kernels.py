@@ -13,13 +13,13 @@ from tests.plants import faults
 from tests.plants.faults import TABLE, list_wrong, make_wrong
 
 IDS = {
-    "before": "gate gate-activation gate-bare gate-exchanged gate-missing gate-rolled gate-rounded input-rounded input-scaled residual-missing residual-rounding residual-subtracted residual-twice",
+    "before": "activation dropout gate gate-activation gate-bare gate-exchanged gate-missing gate-rolled gate-rounded input-rounded input-scaled residual-missing residual-rounding residual-scaled residual-subtracted residual-twice",
     "order": "exchanged memory permuted reversed rolled transposed",
     "stats": (
         "absolute alike approximate averaged centred constant count ddof eps-floor eps-other eps-outside eps-scaled eps-subtracted eps-twice half-sums length "
-        "mask-divisor mask-end mask-inverted mask-zeros masked mean-square mean-subtracted median multiplied not-centred no-divisor no-mean not-rooted one-pass other-axes other-row overflow padded padded-mean "
-        "padded-variance partial rounded rounded-mean rounded-mean-squared rounded-rstd rounded-variance shard tail-skipped unknown-both unknown-divisor "
-        "slice unknown-mean underflow variance"
+        "mask-divisor mask-end mask-inverted mask-zeros masked mean-square mean-subtracted mean-twice median multiplied not-centred no-divisor no-mean not-rooted one-pass other-axes other-row overflow padded padded-mean "
+        "padded-variance partial rounded rounded-mean rounded-mean-squared rounded-rstd rounded-variance scaler shard tail-skipped unknown-both unknown-divisor "
+        "slice unknown-mean underflow variance weighted zero"
     ),
     "stored": "biased exchanged not-rooted rolled rooted-twice unused updated",
     "affine": (
@@ -28,7 +28,7 @@ IDS = {
         "gamma-reversed gamma-rolled gamma-rounded gamma-shifted gamma-twice missing offset other-axis swapped unknown-gamma"
     ),
     "after": (
-        "absolute cast clipped dropout gate gate-activation gate-bare gate-exchanged gate-missing gate-norm gate-rolled gate-rounded gated gelu input-added leaky-relu masked quantized "
+        "absolute activation cast clipped dropout gate gate-activation gate-bare gate-exchanged gate-missing gate-norm gate-rolled gate-rounded gated gelu input-added leaky-relu masked quantized "
         "relu residual-added sigmoid silu tanh"
     ),
     "where": "index infinite input nan region values zeros",

@@ -10,7 +10,7 @@ import numpy as np
 from normcli.checking.fault import Fault, find_fault
 from normcli.checking.gradient_bounds import CLEARLY, GradientScales
 from normcli.checking.gradient_faults import (
-    FACTOR,
+    FITS,
     OVERFLOW,
     VALUES,
     ZERO,
@@ -245,11 +245,12 @@ def find_cause(
         case = WrongGradient(exact, name, wide, right, cast("GradientTerms", terms))
         faults = [*list_wrong(case)] if all_count else []
         found = _choose(case, [*faults, *list_factors(case, scales)], scales, tolerance)
-        is_odd = scales.clearly == CLEARLY and scales.find_level(wide - right) == len(scales.roundings)
-        if is_odd and not isinstance(found, GradientFinding):  # few or coarse values some pair fits by chance
-            fine = scales._replace(roundings=scales.roundings[:-1])
-            pairs = _choose(case, list_pairs(case, faults, scales), fine)
-            found = pairs if isinstance(pairs, GradientFinding) else found
+        fine, level = scales._replace(roundings=scales.roundings[:2]), scales.find_level(wide - right)
+        if level == len(scales.roundings) and not isinstance(found, GradientFinding):
+            fits = [*list_wrong(case, FITS)] if faults and case.is_known else []
+            pairs = list_pairs(case, [*faults, *fits], scales) if scales.clearly == CLEARLY else ()
+            every = (_choose(case, some, fine) for some in (fits, pairs))  # few values fit by chance
+            found = next((one for one in every if isinstance(one, GradientFinding)), found)
         if isinstance(found, GradientFinding):
             return found
         known = terms is not None and all_count  # else bounds are of the exact gradient alone
@@ -321,8 +322,6 @@ def _choose(
         distance, length = scales.measure(actual - wrong.gradient), scales.measure(wrong.gradient)
         if distance * scales.clearly < min(off, length):
             near.append((distance, max(1.0, length / size), wrong))
-    if level < len(scales.roundings):  # what rounding explains, with no number, shows none
-        near = [one for one in near if one[2].fault.id == FACTOR or not count_factors(one[2].fault.id)]
     if not near:
         return None
     near.sort(key=lambda one: max(one[0], _SAME * size))

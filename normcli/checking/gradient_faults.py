@@ -143,6 +143,7 @@ ROWS: tuple[Row, ...] = (
     Row("root-missing", lambda c: c.t._replace(divisor=c.t.divisor**2).plain, "statistics"),
     Row("divided", lambda c: c.t.multiply(1.0 / c.t.size), "dx"),
     Row("residual", lambda c: c.right + c.exact.dy, "dx"),
+    Row("x-added", lambda c: c.right + c.x, "dx"),
     Row("relu", lambda c: c.t._replace(dy=c.t.dy * (c.y > 0.0), g=c.t.g * (c.y > 0.0)), "norm"),
     Row("means-axes", change_means, "dx"),
     Row("means-shard", shard_means, "dx statistics"),
@@ -184,13 +185,16 @@ ROWS: tuple[Row, ...] = (
     Row("reversed", lambda c: reorder(c, flip=True), "parameter"),
     Row("permuted", permute, "parameter"),
     Row("rounded-sums", round_sums, "parameter"),
-    # -- dx: any factor
+)  # fmt: skip
+"""Every fault but the ones below, in the order in which they are tried."""
+
+FITS = (
     Row("mean-factor", lambda c: fit_factor(c, a=0.0), "dx mean"),
     Row("pull-factor", lambda c: fit_factor(c, b=0.0), "dx own"),
-)  # fmt: skip
-"""Every fault but those of the ids below, in the order in which they are tried."""
+)
+"""The faults with any factor on a term of dx, which are tried where no other fault explains it."""
 
-BESIDE = tuple(row for row in ROWS if "statistics" not in row.needs.split())
+BESIDE = (*(row for row in ROWS if "statistics" not in row.needs.split()), *FITS)
 """The faults that may be beside another: those that do not take the gradient of another norm."""
 
 _MOST_PAIRED = 1 << 19
@@ -199,7 +203,7 @@ _MOST_PAIRED = 1 << 19
 ZERO, OVERFLOW, FACTOR, VALUES = "zero", "overflow", "factor", "values"
 """The ids of the faults that are looked for apart from the table."""
 
-ANY_FACTOR = frozenset((FACTOR, "mean-factor", "pull-factor"))
+ANY_FACTOR = frozenset((FACTOR, *(row.id for row in FITS)))
 """The faults of one number, which may be any: none is named where another fault explains the gradient."""
 
 
@@ -227,7 +231,8 @@ def list_factors(c: WrongGradient, scales: GradientScales) -> Iterator[Wrong]:
     known, wide = (np.where(usable, values * scales.weight, 0.0) for values in (right, actual))
     factor = float(np.vdot(wide, known) / np.vdot(known, known))
     wrong = np.where(usable, factor * right, actual)
-    if f"{abs(factor):.3g}" != "1" and not scales.exceeds(actual - wrong, -2, max(1.0, abs(factor))).any():
+    larger = max(1.0, scales.measure(wrong) / scales.measure(np.asarray(c.exact.field(c.name))))
+    if f"{abs(factor):.3g}" != "1" and not scales.exceeds(actual - wrong, -2, larger).any():
         yield Wrong(find_fault(FACTOR), (f"{factor:.3g}",), wrong)
 
 
@@ -279,7 +284,7 @@ def find_overflow(
 
 def list_faults() -> Iterator[Fault]:
     """Yield every fault, once for each gradient that may have it, with the gradient's name in its id."""
-    for row in (*ROWS, Row(ZERO), Row(OVERFLOW, needs="statistics"), Row(FACTOR), Row(VALUES)):
+    for row in (*ROWS, *FITS, Row(ZERO), Row(OVERFLOW, needs="statistics"), Row(FACTOR), Row(VALUES)):
         of_norm = {*row.needs.split()} - LAYER_PARTS
         names = (name for name, parts in GRADIENTS.items() if of_norm <= parts)
         yield from (row.fault._replace(id=f"{name}-{row.fault.id}") for name in names)

@@ -429,7 +429,7 @@ IDS = {
     "means-count means-freedom means-given means-shard means-summed norm-skipped overflow padded "
     "padded-mean padded-variance pull-added pull-bare pull-factor pull-freedom pull-missing pull-power "
     "pull-summed pull-twice pull-x pull-y relu residual root-missing rounded-statistics shard sign "
-    "sums-axes trained uncentred values zero",
+    "sums-axes trained uncentred values x-added zero",
     "dgamma": "axes centred count ddof eps eps-mode exchanged factor gamma gate-activation gate-missing gate-order "
     "groups left-out mean overflow padded padded-mean padded-variance part permuted relu reversed rolled "
     "root-missing rounded-statistics rounded-sums shard sign sum-axes summed-dx trained twice uncentred "

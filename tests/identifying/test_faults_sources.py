@@ -168,9 +168,9 @@ def spoil_statistics(x, which):
 @pytest.mark.parametrize(
     ("which", "cause"),
     [
-        pytest.param("last", "y is right, except for n=23", id="a stale row"),
+        pytest.param("last", "statistics are taken from n=22, used for n=23", id="a stale row"),
         pytest.param("mod", "statistics are taken from index n − 16 for n ≥ 16", id="stale rows"),
-        pytest.param("warp", "the mean is right, the divisor is another", id="a warp left out"),
+        pytest.param("warp", "sums leave out c=32 … 63", id="a warp left out"),
     ],
 )
 def test_exact_means_or_exact_groups_show_that_sums_are_not_in_half_precision(which, cause, dtype):

@@ -59,6 +59,17 @@ SMALL = (X - 5.0) * np.float32(0.003)
         pytest.param(ln(THREE, square=THREE[:, :32].var(-1, keepdims=True)), THREE, "ln", {}, "the variance is of the first 32", id="variance of 3 rows"),
         pytest.param(ln(THREE, mean=THREE.mean(-1, keepdims=True) + AWAY), THREE, "ln", {}, "the divisor is right, the mean is another", id="any mean of 3 rows"),
         pytest.param(quantize(ln(np.maximum(Z, 0))), np.maximum(Z, 0), "ln", {}, "y is rounded to 127 steps", id="int8 of many zeros"),
+        *(
+            pytest.param((X - centre) / spread, X, norm, {}, cause, id=cause)
+            for centre, spread, norm, cause in [
+                (X.mean(0), np.subtract(*np.percentile(X, [75, 25], 0)), "robust", "the mean is subtracted, the quartile range (linear) divides"),
+                (np.median(X, 0), 1.4826 * np.median(np.abs(X - np.median(X, 0)), 0), "robust", "the median is subtracted, 1.4826 times"),
+                (X.min(0), X.max(0), "minmax", "the minimum is subtracted, the maximum divides"),
+                (X.mean(0), np.sqrt(X.std(0)), "zscore", "the mean is subtracted, the root of the deviation divides"),
+                (X[:9].min(0), np.ptp(X[:9], 0), "minmax", "statistics are of the first 9 of 12 along n"),
+                (0, np.abs(X[:9]).max(0), "maxabs", "statistics are of the first 9 of 12 along n"),
+            ]
+        ),
         pytest.param((FAR - FAR[:48].mean(0)) / FAR[:48].std(0), FAR, "zscore", {}, "statistics are of the first 48 of 60", id="split far off"),
     ],
 )  # fmt: skip

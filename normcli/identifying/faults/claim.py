@@ -26,6 +26,7 @@ from normcli.identifying.faults.tables.places import (
     ORDER,
     UNKNOWN,
 )
+from normcli.identifying.faults.tables.scaling import SCALING
 from normcli.identifying.faults.tables.summing import SUMMING, UNDERFLOW
 from normcli.identifying.faults.unnamed_fault import find_source, show_used
 from normcli.identifying.models.weight import CERTAIN
@@ -61,8 +62,9 @@ OVERFLOWS, DDOFS = (
 )
 """The rows of overflow, which may make all of y one number, and of ddof, which may make groups of one NaN."""
 
-REST: Sequence[Row] = (*AROUND, *PARAMETERS, *BEHIND, *ORDER)
-FAULTS: Sequence[Row] = (*STATISTICS, *REST, *OF_COPIES, *OF_REGIONS.values(), *UNKNOWN.values(), CAST, MASKED)
+REST: Sequence[Row] = (*SCALING, *AROUND, *PARAMETERS, *BEHIND, *ORDER)
+_ROWS = (*STATISTICS, *REST, *OF_COPIES, *OF_REGIONS.values(), *UNKNOWN.values(), CAST, MASKED)
+FAULTS: Sequence[Row] = tuple({row.id: row for row in _ROWS}.values())
 """Every row: what `normcli help faults` lists."""
 
 GAMMAS = frozenset(("affine-constant", "affine-offset"))
@@ -82,7 +84,7 @@ ONE_NUMBER = tuple(
 )
 """The rows of one wrong number for all groups: another eps or count, or a factor."""
 
-OTHER_NORMS = ANY_EPS | {"stats-length"}
+OTHER_NORMS = ANY_EPS | {"stats-length", "stats-scaler"}
 """The faults that make another norm or another request, and are none if no norm was requested."""
 
 SCALERS = frozenset(("stats-no-mean", "stats-no-divisor"))

@@ -27,7 +27,6 @@ from normcli.identifying.faults.claim import (
 )
 from normcli.identifying.faults.index_region import find_region, tell_places
 from normcli.identifying.faults.row_search import (
-    keep_likeliest,
     list_others,
     try_all,
     try_exact,
@@ -36,7 +35,7 @@ from normcli.identifying.faults.row_search import (
     try_rows,
     try_statistics,
 )
-from normcli.identifying.faults.tables.dividing import EPS, weigh_few_bits
+from normcli.identifying.faults.tables.dividing import weigh_few_bits
 from normcli.identifying.faults.tables.parameters import PARAMETERS
 from normcli.identifying.faults.tables.places import (
     CAST,
@@ -174,17 +173,11 @@ def _find_most_likely(case: Case, stage: Callable[[Case], Iterable[Found]]) -> t
 
 
 def recover(case: Case) -> tuple[Claim, ...]:
-    """Return claims of another eps; if there are none, claims with statistics or parameters recovered from y.
+    """Return claims with statistics or parameters recovered from y, which no fault of a table explains.
 
-    Call it for a y that no fault of a table explains. Another eps is tried again: it may change each value by
-    less than rounding, and still show in all values together. Empty if y is not within rounding of any such
-    result.
+    Empty if y is not within rounding of any such result.
     """
     with np.errstate(all="ignore"):
-        found = (one for one in try_all(case, EPS) if one.share == 1.0 and not may_be_rounding(case, one))
-        named = rank_claims([make_claim(case, one) for one in keep_likeliest(case, found)])
-        if named:
-            return named
         claims = [one for one in (make_claim(case, one) for one in find_unknown(case)) if one.bits >= CERTAIN]
         if claims and claims[0].fault.id == UNKNOWN["divisor"].id:
             maybe = [case.hold((find_fault("stats-one-pass"),), (variant,)) for variant in may_cancel(case)]

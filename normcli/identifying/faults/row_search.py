@@ -178,18 +178,27 @@ def try_pairs(case: Case) -> Iterator[Found]:
     statistics, or a fault of the gate with one of gamma and beta or another of the gate.
     """
     for fault, variant, moved in itertools.islice(_list_moved(case), _MOST_MOVED):
-        for one in try_all(moved, STATISTICS, _is_near_line):
+        for one in try_all(moved, _BESIDE, _is_near_line):
             if one.share == 1.0 and not one.is_fitted:  # each group's divisor would have any factor
                 yield one._replace(faults=(*one.faults, fault), variants=(*one.variants, variant))
     for fault, variant, other in list_others(case, AROUND):
-        yield from keep_likeliest(case, _try_beside(fault, variant, other, STATISTICS))
+        rows = _BESIDE if other.centres else [row for row in _BESIDE if row.id not in _CONSTANT]
+        yield from keep_likeliest(case, _try_beside(fault, variant, other, rows))
     if case.gate is not None or case.gated_input is not None:
         yield from keep_likeliest(case, _try_gates(case))
 
 
+_BESIDE = tuple(row for row in STATISTICS if row.id != "stats-weighted")
+"""The rows of statistics that are tried beside another fault: not those that have thousands of forms."""
+
+_CONSTANT = ("stats-constant", "stats-no-divisor")
+"""The rows of one divisor for all groups: without a mean, nothing of a norm is left beside another input."""
+
+
 def _try_beside(fault: Fault, variant: Variant, other: Case, rows: Sequence[Row]) -> Iterator[Found]:
     """Yield the findings that explain all of y with a fault of `rows` beside one that made the case `other`."""
-    for found in try_all(other, rows, _is_near_line if rows is STATISTICS else None):
+    is_of_statistics = bool(rows) and rows[0] in STATISTICS
+    for found in try_all(other, rows, _is_near_line if is_of_statistics else None):
         if found.share == 1.0 and not found.is_fitted:  # each group's divisor would have any factor
             yield found._replace(faults=(fault, *found.faults), variants=(variant, *found.variants))
 

@@ -87,11 +87,13 @@ def _find_parameters(case: Case) -> Found | None:
     """Return the finding with another gamma, beta or both in each feature with wrong values of y.
 
     For each feature, gamma alone, beta alone, and gamma with beta are fitted; the first with which its values
-    are right is taken. One that was not given is fitted only if at least half of y is wrong. None if a feature
+    are right is taken. One that was not given is fitted only to a norm with a variance or mean
+    square, if at least half of y is wrong. None if a feature
     stays wrong, if no number changes, or with at most 3 values for each feature.
     """
     given = {"gamma": case.has_gamma, "beta": case.has_beta}
-    names = [name for name in case.plan.norm.parameter_names if given[name] or case.differs.mean() >= _MOST]
+    is_open = case.has_moments and case.differs.mean() >= _MOST
+    names = [name for name in case.plan.norm.parameter_names if given[name] or is_open]
     own = (min(lengths) for lengths in zip(case.plan.parameters.view_shape, case.x.shape, strict=True))
     shape = np.broadcast_shapes(case.gamma.shape, case.beta.shape, tuple(own) if names else ())
     axes = tuple(axis for axis, n in enumerate(shape) if n == 1)

@@ -6,6 +6,7 @@ another possibility, with the running statistics that follow from a and b.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from normcli.norms.conventions import CONVENTIONS
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from normcli.dtypes import Floats
     from normcli.identifying.search.affine_step import AffineStep
@@ -47,21 +48,19 @@ class Constants(NamedTuple):
 
 
 class KnownScaler(NamedTuple):
-    """A scaler y = a · x + b whose a and b are computed from each group of values.
+    """A scaler y = (x − centre) / divisor, of statistics of each group of values.
 
     Parameters
     ----------
     words : str
-        The name of the scaler, as a diagnosis prints it.
-    fit : callable
-        Takes groups, shape (groups, group_size), and returns a and b, shape (groups,).
-    source : str
-        A place where the scaler is defined.
+        The name of the scaler, as a diagnosis prints it; of classes, that of scikit-learn's.
+    centre, divisor : str
+        Keys of `CENTRES` and `SPREADS`.
     """
 
     words: str
-    fit: Callable[[Floats], tuple[Floats, Floats]]
-    source: str
+    centre: str
+    divisor: str
 
 
 _IMAGENET = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
@@ -100,38 +99,78 @@ _UNTRAINED = tuple(
 )  # fmt: skip
 """The maps of layers whose running statistics were never updated, one for each eps."""
 
-_SKLEARN = "scikit-learn 1.9, preprocessing/_data.py"
+CENTRES: Mapping[str, Callable[[Floats], Floats]] = {
+    "nothing": lambda rows: np.zeros(len(rows)),
+    "the mean": lambda rows: rows.mean(-1),
+    "the median": lambda rows: np.median(rows, -1),
+    "the minimum": lambda rows: rows.min(-1),
+    "the middle of the range": lambda rows: (rows.min(-1) + rows.max(-1)) / 2.0,
+}
+"""The centre of each row of a group's values, by its name."""
 
 
-def _fit_quantiles(
-    lower: float, upper: float, *, centred: bool = True
-) -> Callable[[Floats], tuple[Floats, Floats]]:
-    def fit(rows: Floats) -> tuple[Floats, Floats]:
-        low, middle, high = np.percentile(rows, (lower, 50.0, upper), axis=1)
-        scale = 1.0 / (high - low)
-        return scale, -middle * scale if centred else np.zeros_like(scale)
-
-    return fit
+def _measure_median_deviation(rows: Floats) -> Floats:
+    return np.asarray(np.median(np.abs(rows - np.median(rows, -1, keepdims=True)), -1))
 
 
-def _divide_by(measure: Callable[..., Any]) -> Callable[[Floats], tuple[Floats, Floats]]:
-    return lambda rows: (1.0 / measure(rows, axis=1), np.zeros(len(rows)))
+def _measure_quantiles(rows: Floats, low: float, method: Any = "linear") -> Floats:
+    return np.asarray(np.subtract(*np.percentile(rows, (100.0 - low, low), -1, method=method)))
 
+
+_METHODS = (
+    "linear",
+    "lower",
+    "higher",
+    "midpoint",
+    "nearest",
+    "hazen",
+    "weibull",
+    "median_unbiased",
+    "normal_unbiased",
+)
+"""The rules for quartiles between two values, as NumPy has them."""
+
+SPREADS: Mapping[str, Callable[[Floats], Floats]] = {
+    "nothing": lambda rows: np.ones(len(rows)),
+    "the standard deviation": lambda rows: rows.std(-1),
+    "the standard deviation of n − 1": lambda rows: rows.std(-1, ddof=1),
+    "the median absolute deviation": _measure_median_deviation,
+    "1.4826 times the median absolute deviation": lambda rows: 1.4826 * _measure_median_deviation(rows),
+    "the mean absolute deviation": lambda rows: np.abs(rows - rows.mean(-1, keepdims=True)).mean(-1),
+    "the root of the deviation": lambda rows: np.sqrt(rows.std(-1)),
+    "the range": lambda rows: np.ptp(rows, -1),
+    "the sum": lambda rows: rows.sum(-1),
+    "the maximum": lambda rows: rows.max(-1),
+    "the largest |x|": lambda rows: np.abs(rows).max(-1),
+    "the largest |x − mean|": lambda rows: np.abs(rows - rows.mean(-1, keepdims=True)).max(-1),
+    **{
+        f"the quartile range ({one})": functools.partial(_measure_quantiles, low=25, method=one)
+        for one in _METHODS
+    },
+    **{
+        f"the range from {q} % to {100 - q} %": functools.partial(_measure_quantiles, low=q)
+        for q in (1, 2, 5, 10, 20)
+    },
+}
+"""The divisor of each row, by its name; 1 takes the place of 0."""
 
 SCALERS = (
-    KnownScaler("StandardScaler(with_mean=False)", _divide_by(np.std), _SKLEARN),
+    KnownScaler("StandardScaler(with_mean=False)", "nothing", "the standard deviation"),
     KnownScaler(
-        "StandardScaler(with_std=False): the mean is subtracted, nothing divided",
-        lambda rows: (np.ones(len(rows)), -rows.mean(axis=1)), _SKLEARN,
+        "StandardScaler(with_std=False): the mean is subtracted, nothing divided", "the mean", "nothing"
     ),
-    KnownScaler("RobustScaler(with_centering=False)", _fit_quantiles(25.0, 75.0, centred=False), _SKLEARN),
+    KnownScaler("RobustScaler(with_centering=False)", "nothing", "the quartile range (linear)"),
     *(
-        KnownScaler(f"RobustScaler(quantile_range=({q}, {100 - q}))", _fit_quantiles(q, 100 - q), _SKLEARN)
+        KnownScaler(
+            f"RobustScaler(quantile_range=({q}, {100 - q}))",
+            "the median",
+            f"the range from {q} % to {100 - q} %",
+        )
         for q in (1, 2, 5, 10, 20)
     ),
-    KnownScaler("a division by the sum", _divide_by(np.sum), "fractions of a whole"),
-    KnownScaler("a division by the largest value", _divide_by(np.max), "fractions of the largest"),
-)  # fmt: skip
+    KnownScaler("a division by the sum", "nothing", "the sum"),
+    KnownScaler("a division by the largest value", "nothing", "the maximum"),
+)
 """Scalers that are no norm of the table; their a and b are computed from the values."""
 
 WEIGHT = "weight normalization with g = a · ‖w‖ of each output"
@@ -196,7 +235,8 @@ def name_map(found: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any], *, is_
     others = tuple(axis for axis in range(x.ndim) if axis not in found.axes)
     rows = x.transpose(*found.axes, *others).reshape(-1, math.prod(x.shape[axis] for axis in others))
     for scaler in SCALERS:
-        a, b = (values.reshape(found.scale.shape) for values in scaler.fit(rows))
+        a = (1.0 / SPREADS[scaler.divisor](rows)).reshape(found.scale.shape)
+        b = -CENTRES[scaler.centre](rows).reshape(a.shape) * a
         if PlainMap(found.axes, a, b).explains(x, y, dtype, careless) and _has_slope(a, x, y, others, dtype):
             yield scaler.words
     if x.ndim >= 2 and not found.axes:

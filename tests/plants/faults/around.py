@@ -13,6 +13,7 @@ from tests.plants.faults.kernel import (
     BN,
     EVALUATED,
     FINE,
+    GN,
     LN,
     LN_BARE,
     LN_ROWS,
@@ -47,6 +48,22 @@ def _round_first(k: Kernel, dtype: str) -> Array:
     return k.normalize(k.tensor.astype(find_type(dtype)).astype(k.work))
 
 
+def _quantize_first(k: Kernel) -> Array:
+    """Return the norm of x on a grid of 127 steps to its largest number."""
+    x = k.tensor.astype(k.work)
+    step = np.abs(x).max() / k.work(127)
+    return k.normalize(np.round(x / step) * step)
+
+
+def _drop_first(k: Kernel) -> Array:
+    x = k.tensor.astype(k.work)
+    return k.normalize(np.where(k.rng.random(k.shape) < 0.1, k.work(0), x / k.work(0.9)))
+
+
+def _apply(k: Kernel, name: str) -> Array:
+    return Gated(k.tensor.astype(np.float64), Activation(name)).activate().astype(k.work)
+
+
 def _sum_exactly(k: Kernel) -> Array:
     return k.normalize(k.addend.astype(np.float64) + k.other.astype(np.float64))
 
@@ -76,12 +93,22 @@ WAYS = (
     Way("float32", 0), Way("float32", 30), Way("float16", 0), Way("bfloat16", 0), Way("float64", 3),
     Way("float32", 3), Way("float16", 3),
 )  # fmt: skip
+CENTRED = (Way("float32", 0), Way("float16", 0), Way("bfloat16", 0), Way("float64", 0))
 HALVES = (Way("float16", 30), Way("bfloat16", 3), Way("bfloat16", 30))
 
 ROWS = (
-    fine("before-input-scaled", "norm of x / 255", lambda k: k.finish(square=k.square + (255.0**2 - 1.0) * k.eps), LN, RMS, BN, scale=60.0),
+    fine(
+        "before-input-scaled", "norm of x / 255", lambda k: k.finish(square=k.square + (255.0**2 - 1.0) * k.eps),
+        LN, LN_ROWS, BN, scale=60.0, really={"eps": 255.0**2 * 1e-5},
+    ),
     fine("before-input-rounded", "norm of x in float16", lambda k: _round_first(k, "float16"), LN, RMS, BN, LN_ROWS, EVALUATED),
     fine("before-input-rounded", "norm of x in bfloat16", lambda k: _round_first(k, "bfloat16"), LN_BARE, RMS, BN, RMS_ROWS),
+    coarse("before-input-rounded", "norm of x in int8", _quantize_first, LN, RMS, BN, LN_ROWS, ways=WAYS[:5]),
+    coarse("before-activation", "norm of relu(x)", lambda k: k.normalize(np.maximum(k.tensor, 0)), LN, RMS, BN, LN_ROWS, GN, ways=CENTRED),
+    coarse("before-activation", "norm of gelu(x)", lambda k: k.normalize(_apply(k, "gelu")), LN, RMS, BN, LN_ROWS, ways=CENTRED),
+    coarse("before-activation", "norm of |x|", lambda k: k.normalize(np.abs(k.tensor)), LN, BN, LN_ROWS, ways=CENTRED),
+    coarse("before-dropout", "norm of x after a dropout", _drop_first, LN, RMS, BN, LN_ROWS, ways=CENTRED),
+    _residual_row("before-residual-scaled", "norm of x + 0.5 residual", lambda k: k.normalize(_sum(k, 0.5 * _residual(k))), LN, RMS, BN, LN_ROWS),
     _residual_row("before-residual-missing", "norm of x without residual", lambda k: k.normalize(k.addend), LN, RMS, BN, LN_ROWS),
     _residual_row("before-residual-missing", "norm of the residual", lambda k: k.normalize(k.other), LN_BARE, RMS, EVALUATED),
     _residual_row("before-residual-twice", "norm of x + 2 residual", lambda k: k.normalize(_sum(k, 2 * _residual(k))), LN, RMS, BN, LN_ROWS),

@@ -80,6 +80,7 @@ ROWS = (
     coarse("after-silu", "silu(y)", lambda k: k.y * _sigmoid(k.y), BN, GN, RMS),
     coarse("after-tanh", "tanh(y)", lambda k: np.tanh(k.y), LN, BN, LN_ROWS),
     coarse("after-sigmoid", "sigmoid(y)", lambda k: _sigmoid(k.y), LN_ROWS, BN),
+    coarse("after-activation", "elu(y)", lambda k: np.where(k.y > 0, k.y, np.expm1(np.minimum(k.y, 0))), LN, BN, GN),
     coarse("after-clipped", "y between −1 and 1", lambda k: np.clip(k.y, -1, 1), LN, BN, LN_BARE),
     coarse("after-clipped", "y between 0 and 1.5", lambda k: np.clip(k.y, 0, 1.5), BN, GN),
     coarse("after-clipped", "y up to 2", lambda k: np.minimum(k.y, 2), LN),

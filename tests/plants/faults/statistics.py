@@ -102,6 +102,14 @@ def _skip(k: Kernel, count: int) -> Array:
     return k.finish(mean, k.average((part - mean) ** 2) * (count / k.n))
 
 
+def _weigh(k: Kernel, weights: Array, *, keeps_count: bool) -> Array:
+    """Return y where each value of the last axis counts as often as its weight says."""
+    weights = weights.astype(k.work)
+    count = k.n if keeps_count else weights.sum()
+    mean = (k.x * weights).sum(-1, keepdims=True) / k.work(count) if np.ndim(k.mean) else k.work(0.0)
+    return k.finish(mean, ((k.x - mean) ** 2 * weights).sum(-1, keepdims=True) / k.work(count))
+
+
 # -- shards
 
 
@@ -137,6 +145,12 @@ def _move(k: Kernel, *, mean: bool = True, square: bool = True) -> Array:
     """Return y with the statistics of the group before."""
     axis = 0 if k.mean.shape[0] > 1 else 1
     return k.finish(np.roll(k.mean, 1, axis) if mean else None, np.roll(k.square, 1, axis) if square else None)
+
+
+def _transpose(k: Kernel) -> Array:
+    """Return y with the statistics of the group at the flat index with the axes in reverse order."""
+    mean, square = (values.reshape(values.shape[::-1]).T for values in (k.mean, k.square))
+    return k.finish(mean, square)
 
 
 def _use_first(k: Kernel) -> Array:
@@ -242,6 +256,19 @@ _COUNTS = (
     coarse("stats-partial stats-shard", "statistics of features 24 to 48", lambda k: _take_from(k, 24, 48), RMS, LN_ROWS),
 )  # fmt: skip
 
+_WEIGHTED = tuple(
+    coarse(
+        "stats-weighted", words, functools.partial(lambda k, weigh, keeps_count: _weigh(k, weigh(np.arange(k.n)), keeps_count=keeps_count), weigh=weigh, keeps_count=keeps_count),
+        LN, RMS_ROWS, LN_ROWS,
+    )
+    for words, weigh, keeps_count in (
+        ("every second lane is lost", lambda place: place % 2 == 0, True),
+        ("lanes 16 to 31 are lost, and not counted", lambda place: place % 32 < 16, False),
+        ("a block is counted twice", lambda place: 1 + (place // 16 == 2), True),
+        ("the last of each 8 is lost", lambda place: place % 8 < 7, True),
+    )
+)  # fmt: skip
+
 _SHARDS = (
     coarse("stats-shard stats-partial", "statistics of the first half of the features", lambda k: _take_from(k, 0, k.shape[-1] // 2), LN, RMS, LN_ROWS),
     coarse("stats-shard stats-partial", "statistics of the second half of the features", lambda k: _take_from(k, k.shape[-1] // 2, k.shape[-1]), LN, RMS),
@@ -313,11 +340,16 @@ _FORMULAS = (
     coarse("stats-not-rooted", "divided by the variance", lambda k: k.finish(divisor=k.square + k.eps), LN, BN, RMS, LN_ROWS, GN),
     coarse("stats-multiplied", "times the deviation", lambda k: k.finish(divisor=1.0 / k.divisor), LN, BN, LN_ROWS),
     coarse("stats-mean-square", "mean square in the place of the variance", lambda k: k.finish(square=k.square_about(0.0)), LN, BN, LN_ROWS, GN, IN),
+    coarse("stats-zero", "1 // n", lambda k: k.finish(square=k.work(0) * k.square), LN, BN, LN_ROWS, ways=NEAR),
+    coarse("stats-mean-twice", "mean subtracted twice", lambda k: k.finish(2 * k.mean), LN, BN, LN_ROWS, ways=NEAR),
+    coarse("stats-other-row", "statistics of the flat index c · N + n", _transpose, GN, IN, LN, ways=NEAR),
+    coarse("stats-count", "squares divided by the length of another axis", lambda k: k.finish(square=k.square * (k.n / k.shape[0])), LN, BN, LN_ROWS),
     # The second names are those of layer norm, which identify takes for the norm: both are the same kernel.
     coarse("stats-mean-subtracted stats-mean-square", "mean subtracted", lambda k: k.finish(k.batch_mean, k.square), RMS, RMS_ROWS, QK),
     coarse("stats-variance stats-no-mean", "variance in the place of the mean square", lambda k: k.finish(square=k.batch_square), RMS, RMS_ROWS, QK, times=2),
     coarse("stats-absolute", "mean absolute deviation", lambda k: k.finish(divisor=k.average(np.abs(k.x - k.mean)) + k.eps), LN, BN, LN_ROWS, ZSCORE),
     coarse("stats-absolute", "mean absolute value", lambda k: k.finish(divisor=k.average(np.abs(k.x)) + k.eps), RMS, RMS_ROWS, ways=NEAR),
+    coarse("stats-scaler", "range in the place of the deviation", lambda k: k.finish(divisor=np.ptp(k.x, k.axes, keepdims=True)), LN, BN, ZSCORE),
     coarse("stats-median", "median in the place of the mean", lambda k: _centre_by_median(k, divides=False), LN, BN, ZSCORE, LN_ROWS),
     coarse("stats-median", "median and its absolute deviation", lambda k: _centre_by_median(k, divides=True), BN, LN, BN_ROWS, LN_ROWS),
     coarse("stats-median", "median and 1.4826 of its absolute deviation", lambda k: _centre_by_median(k, divides=True, factor=1.4826), BN, ZSCORE),
@@ -375,4 +407,4 @@ _UNKNOWN = (
     ),
 )  # fmt: skip
 
-ROWS = (*_SUMS, *_SLICES, *_COUNTS, *_SHARDS, *_OTHERS, *_FORMULAS, *_FLOORS, *_UNKNOWN)
+ROWS = (*_SUMS, *_SLICES, *_COUNTS, *_WEIGHTED, *_SHARDS, *_OTHERS, *_FORMULAS, *_FLOORS, *_UNKNOWN)

@@ -5,6 +5,7 @@
 * `borrowing`: statistics of another group, or over other axes
 * `masking`: a mask that is ignored, inverted or off by one; masked values in a count or a sum
 * `dividing`: mean and divisor: eps, ddof, medians, approximate roots, statistics in half precision
+* `scaling`: other centres and divisors, of any norm; those of the first rows alone
 * `summing`: sums that overflow, underflow, cancel (E[x²] − E[x]²), or are added in half precision
 * `parameters`: gamma, beta and running statistics: left out, exchanged, rolled, rounded, updated first
 * `behind`: behind the norm: activations, bounds, dropout, quantization, an added input

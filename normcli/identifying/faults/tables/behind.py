@@ -13,9 +13,10 @@ from normcli.identifying.faults.case_sampling import thin_out
 from normcli.identifying.faults.variant import Variant, label
 from normcli.numerics.elements.activation import Activation
 from normcli.numerics.elements.gate import Gated
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from normcli.dtypes import Floats
     from normcli.identifying.faults.case import Case
@@ -48,17 +49,69 @@ def _screen(make: Callable[[Case], Iterable[Variant]]) -> Callable[[Case], Itera
     return vary
 
 
-def _apply(*names: str) -> Callable[[Case], Iterator[Variant]]:
-    """Return a function that yields a case's variants: each activation in `names`, applied to the result.
+class Pointwise(NamedTuple):
+    """A function of each value, such as an activation, that a kernel applies before the norm or behind it.
+
+    Parameters
+    ----------
+    words : str
+        The function in words, with `{}` for its argument.
+    apply : callable
+        Takes values, and returns the function's values.
+    slope : float or None
+        The slope below 0 of a leaky relu; None for other functions.
+    """
+
+    words: str
+    apply: Callable[[Floats], Floats]
+    slope: float | None = None
+
+
+def _list_forms(*names: str) -> list[Pointwise]:
+    """Return the forms of some activations, each by the name of its `Activation`."""
+
+    def make_form(name: str) -> Pointwise:
+        return Pointwise(f"{name}({{}})", lambda values: Gated(values, Activation(name)).activate())
+
+    return [*map(make_form, names)]
+
+
+def _leak(slope: float) -> Pointwise:
+    return Pointwise(f"leaky-relu({{}}, {slope})", lambda z: np.where(z < 0.0, slope, 1.0) * z, slope)
+
+
+FORMS: Mapping[str, Sequence[Pointwise]] = {
+    "relu": _list_forms("relu"),
+    "leaky-relu": [*map(_leak, (0.01, 0.1, 0.2, 0.3))],
+    "gelu": _list_forms("gelu", "gelu-tanh"),
+    **{name: _list_forms(name) for name in ("silu", "sigmoid", "tanh")},
+    "absolute": [Pointwise("|{}|", np.abs)],
+    "activation": [
+        Pointwise("elu({})", lambda z: np.where(z > 0.0, z, np.expm1(np.minimum(z, 0.0)))),
+        Pointwise("softplus({})", lambda z: np.logaddexp(z, 0.0)),
+        Pointwise("mish({})", lambda z: z * np.tanh(np.logaddexp(z, 0.0))),
+        Pointwise("hard-swish({})", lambda z: z * np.clip(z / 6.0 + 0.5, 0.0, 1.0)),
+        Pointwise("relu({})²", lambda z: np.maximum(z, 0.0) ** 2),
+        Pointwise("{}²", np.square),
+        Pointwise("exp({})", np.errstate(all="ignore")(np.exp)),
+        Pointwise("log(1 + {})", np.errstate(all="ignore")(np.log1p)),
+        Pointwise("log(1 + |{}|)", lambda z: np.log1p(np.abs(z))),
+    ],
+}
+"""The forms of each function, by the end of the id of the fault that it follows the norm."""
+
+
+def _apply(forms: Sequence[Pointwise]) -> Callable[[Case], Iterator[Variant]]:
+    """Return a function that yields a case's variants: each of some forms, applied to the result.
 
     It yields all of them or, if none explains 15 % of a sample, nothing.
     """
     return _screen(
-        lambda case: (_follow(Gated(case.right.values, Activation(name)).activate()) for name in names)
+        lambda case: (
+            _follow(form.apply(case.right.values), slope=form.slope, form=form.words.format("y"))
+            for form in forms
+        )
     )
-
-
-_LEAKS = (0.01, 0.1, 0.2, 0.3)
 
 
 def _clip(case: Case) -> Iterator[Variant]:
@@ -174,7 +227,7 @@ def _quantize(case: Case) -> Iterator[Variant]:
 def _list_grids(case: Case) -> Iterator[tuple[str, Floats, int]]:
     """Yield each grid that all values of y lie on: words, the step at each value, the count of fitted numbers.
 
-    A grid has one step for all values, one for each group, or the floats of an 8-bit dtype. Nothing if y has
+    A grid has one step for all values, one for each group, or those of `SHORT_FLOATS`. Nothing if y has
     fewer than 4 different magnitudes.
     """
     levels = np.unique(np.abs(case.y))
@@ -191,14 +244,19 @@ def _list_grids(case: Case) -> Iterator[tuple[str, Floats, int]]:
         if _lie_on(np.abs(case.y), steps, case):
             yield f"{count} steps up to the largest of each group", steps, 1
             return
-    for name, bits, least in (("float8_e4m3", 3, -6), ("float8_e5m2", 2, -14)):
-        if np.array_equal(levels, np.round(levels / (unit := _measure_step(levels, bits, least))) * unit):
-            yield name, _measure_step(np.abs(case.right.values), bits, least), 0
+    for name in SHORT_FLOATS:
+        if np.array_equal(levels, np.round(levels / (unit := measure_step(levels, name))) * unit):
+            yield name, measure_step(case.right.values, name), 0
             return
 
 
-def _measure_step(values: Floats, bits: int, least: int) -> Floats:
-    """Return the spacing of floats at each value, given their mantissa bits and least exponent."""
+SHORT_FLOATS = {"float8_e4m3": (3, -6), "float8_e5m2": (2, -14), "tf32": (10, -126)}
+"""Bits of the mantissa behind the first, and the least exponent, of floats that hold few numbers."""
+
+
+def measure_step(values: Floats, name: str) -> Floats:
+    """Return the spacing of the floats of `SHORT_FLOATS` at each value."""
+    bits, least = SHORT_FLOATS[name]
     return np.asarray(np.ldexp(1.0, np.maximum(np.frexp(values)[1] - 1, least) - bits))
 
 
@@ -243,15 +301,7 @@ def _is_spread_evenly(remainders: Floats) -> bool:
 
 BEHIND: Sequence[Row] = (
     Row("after-input-added", _add_input),
-    Row("after-relu", _apply("relu")),
-    Row("after-leaky-relu",
-        lambda c: [_follow(np.where(c.right.values < 0.0, slope, 1.0) * c.right.values, slope=slope)
-                   for slope in _LEAKS]),
-    Row("after-gelu", _apply("gelu", "gelu-tanh")),
-    Row("after-silu", _apply("silu")),
-    Row("after-sigmoid", _apply("sigmoid")),
-    Row("after-tanh", _apply("tanh")),
-    Row("after-absolute", lambda c: _follow(np.abs(c.right.values))),
+    *(Row(f"after-{name}", _apply(forms)) for name, forms in FORMS.items()),
     Row("after-clipped", _clip),
     Row("after-gated", _screen(_gate)),
     Row("after-dropout", _drop),

@@ -70,7 +70,7 @@ def _take_median(case: Case) -> Iterator[Variant]:
 
 def _take_constant(case: Case) -> Iterator[Variant]:
     if case.x.size // case.count > 1:  # otherwise it is a factor of x
-        for factor, numbers in _shorten(float(np.median(case.used.divisor))):
+        for factor, numbers in shorten(float(np.median(case.used.divisor))):
             yield from label(divide(np.full_like(case.divisor, factor)), numbers, divisor=f"{factor:.6g}")
 
 
@@ -78,7 +78,7 @@ _DIGITS = (1, 2, 3, 5, 8, 17)
 """Counts of significant digits to which a number recovered from y is rounded."""
 
 
-def _shorten(shown: float) -> Iterator[tuple[float, int]]:
+def shorten(shown: float) -> Iterator[tuple[float, int]]:
     """Yield a number rounded to 1, 2, 3, 5 and 8 digits, each with the count of fitted numbers that it costs.
 
     It costs 1 for up to 3 digits, 2 for 5, 3 for 8, and 5 for the 17 of float64. Nothing unless the number is
@@ -103,7 +103,7 @@ def _list_eps(case: Case, moved: Case) -> dict[float, int]:
     shown = float(np.median(moved.unroot(case.used.divisor, case.square)))
     is_outside = moved.plan.spec.eps_mode is EpsMode.OUTSIDE
     if not is_odd_eps(shown, np.sqrt(case.square) if is_outside else case.square):
-        for eps, numbers in _shorten(shown):
+        for eps, numbers in shorten(shown):
             found.setdefault(eps, numbers)
     return found
 
@@ -269,6 +269,8 @@ EPS: Sequence[Row] = (OTHER_EPS, Row("stats-eps-outside", functools.partial(_tak
 DIVIDING: Sequence[Row] = (
     Row("stats-no-mean", lambda c: Variant(np.zeros_like(c.mean)), "mean"),
     Row("stats-no-divisor", lambda c: divide(np.ones_like(c.divisor)) if c.centres or c.has_gamma else None),
+    Row("stats-zero", lambda c: Variant(square=np.zeros_like(c.square)), "mean eps"),
+    Row("stats-mean-twice", lambda c: replace_mean(c, 2.0 * c.mean), "mean"),
     Row("stats-mean-subtracted", lambda c: None if c.centres else Variant(c.own_mean)),
     Row("stats-not-rooted", lambda c: divide(c.divisor**2, c.square, c.square + c.eps, what=c.square_name)),
     Row("stats-multiplied", lambda c: divide(1.0 / c.divisor, 1.0 / np.sqrt(c.square))),
