@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -353,8 +354,8 @@ def goes_with_x(case: Case) -> bool:
 def choose_case_eps(case: Case) -> Case:
     """Return the case with the usual eps that makes most values of a sample right, if at least half are.
 
-    An eps that is a floor is tried too, after those that are added. Otherwise return the case as it is; also
-    without eps, and for divisors not from a variance or mean square.
+    An eps that is a floor is tried too, after those that are added. Otherwise return the case as it is; also if
+    its own eps makes about as many right, without eps, and for divisors not from a variance or mean square.
     """
     if not case.has_moments or case.plan.spec.eps is None:
         return case
@@ -365,7 +366,8 @@ def choose_case_eps(case: Case) -> Case:
         tried += [(eps, np.sqrt(np.maximum(few.square, eps))) for eps in usual]
         shares = [float(few.explains(few.predict(Variant(divisor=divisor))).mean()) for _, divisor in tried]
     best = int(np.argmax(shares))
-    if tried[best][0] == case.eps or shares[best] < _HALF:
+    is_by_luck = shares[best] < min(1.0, shares[0] + 1.0 / math.sqrt(few.y.size))
+    if tried[best][0] == case.eps or shares[best] < _HALF or is_by_luck:
         return case
     return replace(case, plan=case.plan.change_spec(eps=tried[best][0]))
 

@@ -128,8 +128,9 @@ def open_cases(
 def recover_one(cases: Sequence[Case]) -> tuple[Claim, ...]:
     """Return the claims that y is a norm's result with other statistics or parameters, if only one norm fits.
 
-    Norms that fit with another mean and another divisor in each group count only if no norm fits otherwise; of
-    these, only norms with a mean and with the fewest groups. Empty if no norm is left, or several.
+    Statistics without a cause count only if y is finite; another mean and another divisor in each group only
+    if no norm fits otherwise, and then only of norms with a mean and with the fewest groups. Empty if no norm
+    is left, or several.
 
     Parameters
     ----------
@@ -140,7 +141,8 @@ def recover_one(cases: Sequence[Case]) -> tuple[Claim, ...]:
     for case in cases:
         bits = case.plan.grid.group_count * math.log2(1.0 / get_eps(case.dtype))
         if bits >= _LEAST_BITS and (claims := recover(case)):
-            found.append(claims)
+            is_known = not claims[0].fault.id.startswith("stats-unknown") or np.isfinite(case.y).all()
+            found += [claims] if is_known else []
     alone = [claims for claims in found if claims[0].fault.id != BOTH]
     if not alone:  # any norm of smaller groups has lines as well, and one without a mean
         plans = [claims[0].plan for claims in found]

@@ -13,7 +13,7 @@ import numpy as np
 
 from normcli.checking.ulp import measure_unit
 from normcli.identifying.faults.case_sampling import LIKELY, change_case, goes_with_x, thin_out
-from normcli.identifying.faults.claim import ONE_NUMBER, REST, STATISTICS, WITHIN_GROUPS
+from normcli.identifying.faults.claim import ONE_NUMBER, OVERFLOWS, REST, STATISTICS, WITHIN_GROUPS
 from normcli.identifying.faults.fault_evidence import OF_A_NUMBER, OFF_EXACT, weigh_statistics
 from normcli.identifying.faults.tables.around import AROUND
 from normcli.identifying.faults.tables.dividing import EPS, OTHER_EPS
@@ -125,8 +125,8 @@ def try_all(
 
 
 def _choose(case: Case, rows: Sequence[Row]) -> Sequence[Row]:
-    """Return the rows of fault tables that may explain y: if y does not depend on x, only those of order."""
-    return rows if goes_with_x(case) else [row for row in rows if row in ORDER]
+    """Return the rows that may explain y: if y does not depend on x, only those of order and of overflow."""
+    return rows if goes_with_x(case) else [row for row in rows if row in (*ORDER, *OVERFLOWS)]
 
 
 def _varies_in_groups(case: Case, variant: Variant) -> bool:

@@ -6,8 +6,8 @@ another possibility, with the running statistics that follow from a and b.
 
 from __future__ import annotations
 
-import functools
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -117,18 +117,11 @@ def _measure_quantiles(rows: Floats, low: float, method: Any = "linear") -> Floa
     return np.asarray(np.subtract(*np.percentile(rows, (100.0 - low, low), -1, method=method)))
 
 
-_METHODS = (
-    "linear",
-    "lower",
-    "higher",
-    "midpoint",
-    "nearest",
-    "hazen",
-    "weibull",
-    "median_unbiased",
-    "normal_unbiased",
-)
+_METHODS = "linear", "lower", "higher", "midpoint", "nearest", "hazen", "weibull", "median_unbiased"
 """The rules for quartiles between two values, as NumPy has them."""
+
+_RANGES = {q: f"the range from {q} % to {100 - q} %" for q in (1, 2, 5, 10, 20)}
+"""The names of ranges between quantiles, by the lower percentage."""
 
 SPREADS: Mapping[str, Callable[[Floats], Floats]] = {
     "nothing": lambda rows: np.ones(len(rows)),
@@ -143,14 +136,8 @@ SPREADS: Mapping[str, Callable[[Floats], Floats]] = {
     "the maximum": lambda rows: rows.max(-1),
     "the largest |x|": lambda rows: np.abs(rows).max(-1),
     "the largest |x − mean|": lambda rows: np.abs(rows - rows.mean(-1, keepdims=True)).max(-1),
-    **{
-        f"the quartile range ({one})": functools.partial(_measure_quantiles, low=25, method=one)
-        for one in _METHODS
-    },
-    **{
-        f"the range from {q} % to {100 - q} %": functools.partial(_measure_quantiles, low=q)
-        for q in (1, 2, 5, 10, 20)
-    },
+    **{f"the quartile range ({one})": partial(_measure_quantiles, low=25, method=one) for one in _METHODS},
+    **{name: partial(_measure_quantiles, low=q) for q, name in _RANGES.items()},
 }
 """The divisor of each row, by its name; 1 takes the place of 0."""
 
@@ -160,13 +147,10 @@ SCALERS = (
         "StandardScaler(with_std=False): the mean is subtracted, nothing divided", "the mean", "nothing"
     ),
     KnownScaler("RobustScaler(with_centering=False)", "nothing", "the quartile range (linear)"),
+    KnownScaler("RobustScaler(with_scaling=False)", "the median", "nothing"),
     *(
-        KnownScaler(
-            f"RobustScaler(quantile_range=({q}, {100 - q}))",
-            "the median",
-            f"the range from {q} % to {100 - q} %",
-        )
-        for q in (1, 2, 5, 10, 20)
+        KnownScaler(f"RobustScaler(quantile_range=({q}, {100 - q}))", "the median", name)
+        for q, name in _RANGES.items()
     ),
     KnownScaler("a division by the sum", "nothing", "the sum"),
     KnownScaler("a division by the largest value", "nothing", "the maximum"),
@@ -184,6 +168,9 @@ _ITERATED = 2.0**12
 
 _ROUNDINGS, _ROUNDINGS_OF_HALF = 8.0, 1.0
 """Bounds of a kernel's errors, in machine epsilons of y's dtype: of longer dtypes, and of half precision."""
+
+_PLACES = 6
+"""The decimal places of the ends of a range to which values are scaled."""
 
 MOST_VALUES = 1 << 20
 """Scalers are not fitted to tensors with more values than this."""
@@ -239,6 +226,12 @@ def name_map(found: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any], *, is_
         b = -CENTRES[scaler.centre](rows).reshape(a.shape) * a
         if PlainMap(found.axes, a, b).explains(x, y, dtype, careless) and _has_slope(a, x, y, others, dtype):
             yield scaler.words
+    ends = y.transpose(*found.axes, *others).reshape(rows.shape)
+    low, high = (round(float(end(ends)), _PLACES) for end in (np.min, np.max))
+    if len(rows) > 1 and np.allclose(
+        [ends.min(1), ends.max(1)], [[low], [high]], rtol=get_eps(dtype) * _ROUNDINGS
+    ):
+        yield f"MinMaxScaler(feature_range=({low:g}, {high:g}))"
     if x.ndim >= 2 and not found.axes:
         for axis in (0, 1):
             length = np.linalg.norm(np.moveaxis(x, axis, 0).reshape(x.shape[axis], -1), 2)
@@ -257,7 +250,7 @@ def _has_slope(a: Floats, x: Floats, y: Floats, others: tuple[int, ...], dtype: 
     """
     rest, size = y - a * x, np.abs(y)
     allowed = _ROUNDINGS * get_eps(dtype) * (size + size.mean(others, keepdims=True))
-    return bool(np.all(np.abs(rest - rest.mean(others, keepdims=True)) <= allowed))
+    return bool(np.all(np.abs(rest - np.median(rest, others, keepdims=True)) <= allowed))
 
 
 def _place(constants: Constants, shape: tuple[int, ...], axes: Sequence[int]) -> Iterator[PlainMap]:

@@ -174,14 +174,24 @@ def round_by(make: Callable[[Case, Cast], Iterable[Variant]]) -> Callable[[Case]
     """Return a function from a case to the variants `make(case, cast)` for each half precision.
 
     `cast` rounds an array to that precision. With the numbers recovered from y as its second argument, it
-    returns the nearer of two to which a kernel's errors before the rounding may have led.
+    returns the nearer of two to which a kernel's errors before the rounding may have led. Variants are left out
+    in which a number of a group overflows.
     """
 
     def vary(case: Case) -> Iterator[Variant]:
         for name in HALVES:
-            yield from label(make(case, functools.partial(_round_near, case, name)), dtype=name)
+            every = make(case, functools.partial(_round_near, case, name))
+            yield from label((one for one in every if not _overflows(case, one)), dtype=name)
 
     return vary
+
+
+def _overflows(case: Case, variant: Variant) -> bool:
+    """Whether a mean, divisor or variance is not finite in a group where the norm's own is."""
+    own = (variant.mean, case.mean), (variant.divisor, case.divisor), (variant.square, case.square)
+    return any(
+        there is not None and bool(np.any(~np.isfinite(there) & np.isfinite(ours))) for there, ours in own
+    )
 
 
 def _round_near(case: Case, name: str, numbers: Floats, shown: Floats | None = None) -> Floats:

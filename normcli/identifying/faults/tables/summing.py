@@ -42,11 +42,12 @@ def _overflow(case: Case) -> Iterator[Variant]:
     name, squares = case.dtype.name, {"x · x": case.x**2}
     if case.centres:
         squares["(x − mean)²"] = case.deviations**2
+    shown = np.where(np.isnan(case.y).all(case.axes, keepdims=True), math.nan, math.inf)
     for what, square in squares.items():
         for words, combine in ((what, np.max), (f"the sum of {what}", np.sum)):
             most = combine(square, axis=case.axes, keepdims=True).astype(find_type(name))
             over = np.isinf(most)
-            for value in (math.inf, math.nan) if over.any() else ():  # ∞ − ∞ is NaN
+            for value in (math.inf, math.nan, shown) if over.any() else ():  # ∞ − ∞ is NaN
                 variant = Variant(square=np.where(over, value, case.square))
                 yield from _name_groups(case, variant, words, over)
     for sums in _add_narrowly(case):
