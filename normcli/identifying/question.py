@@ -257,18 +257,18 @@ def label_remedy(remedy: str) -> str:
     """Return the label of a remedy, by what it is for.
 
     `reproduce`: a command or option with which normcli gives y; `accept`: one that y passes; `to tell`: a file
-    that would say more; `mend`: what to change in the kernel.
+    that would say more; `fix`: what to change in the kernel.
 
     Examples
     --------
     >>> [*map(label_remedy, ("normcli ln … --ddof 1", "--max-ulp 2", "divide by n"))]
-    ['reproduce', 'accept', 'mend']
+    ['reproduce', 'accept', 'fix']
     """
     if remedy.removeprefix("normcli ").startswith(_PASSING):
         return "accept"
     if remedy.startswith("--actual"):
         return "to tell"
-    return "reproduce" if remedy.startswith(("normcli ", "--")) else "mend"
+    return "reproduce" if remedy.startswith(("normcli ", "--")) else "fix"
 
 
 _WORDS_FIRST = frozenset(("no", "nothing", "the", "every", "what", "running", "another"))

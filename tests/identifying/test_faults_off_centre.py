@@ -95,7 +95,7 @@ def test_reciprocal_roots_of_few_bits_are_approximate(bits):
 def test_one_pass_in_another_order_may_be_it():
     x = draw((16, 64), 1000, "f4")
     told = normcli.check(divide(x, "noise"), x, "ln").diagnosis
-    assert told.cause == "ln differs: the mean is right, the divisor is another"
+    assert told.cause == "ln differs: the divisor is wrong, the mean is right"
     assert told.alternatives == ("the variance is E[x²] − E[x]², which cancels",)
 
 

@@ -78,7 +78,7 @@ def _find_statistics(case: Case) -> Iterator[Found]:
     }
     faults = {name: UNKNOWN[name].fault for name in every}
     if not case.centres:
-        faults["divisor"] = faults["divisor"]._replace(words="the divisor is another")
+        faults["divisor"] = faults["divisor"]._replace(words="the divisor is wrong")
     tried = (case.hold((faults[name],), (variant,)) for name, variant in every.items())
     yield from itertools.islice((found for found in tried if found.explained.all()), 1)
 

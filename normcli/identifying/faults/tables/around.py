@@ -94,7 +94,7 @@ def _round_otherwise(case: Case, addends: Addends) -> Iterator[Variant]:
 def _add_behind(case: Case, addends: Addends) -> Iterator[Variant]:
     residual = widen(addends.residual)
     alone = _normalize(case, addends.values)
-    for one, where in ((alone, "behind the norm, not before"), (case, "behind the norm, too")):
+    for one, where in ((alone, "after the norm, not before it"), (case, "after the norm, too")):
         yield _use(one, residual, where=where)
 
 
