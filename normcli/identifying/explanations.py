@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from normcli.checking.ulp import measure_unit
 from normcli.dtypes import is_half
 from normcli.engine.inputs import Inputs
 from normcli.identifying.attempts import Candidate
 from normcli.identifying.confirmation import Confirmation
+from normcli.identifying.faults.case_sampling import choose_case_eps
 from normcli.identifying.faults.claim import ANY_EPS, GAMMAS, OTHER_NORMS, SCALERS, keep_first
 from normcli.identifying.faults.fault_search import claims_of_places, list_near_plans, open_cases, recover_one
 from normcli.identifying.faults.joint_search import open_joints, recover
+from normcli.identifying.inquiry import list_subjects
 from normcli.identifying.models.known_maps import (
     SPECTRAL,
     WEIGHT,
@@ -27,7 +30,7 @@ from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.question import Identification, find_reason
 from normcli.identifying.reproduction import hold_against_all, list_candidates, reproduce
 from normcli.identifying.sampling import MOST_SAMPLED
-from normcli.identifying.search.affine_step import ESTIMATED, enumerate_affine_steps
+from normcli.identifying.search.affine_step import ESTIMATED, WAYS, enumerate_affine_steps
 from normcli.identifying.search.match import rank_matches
 from normcli.identifying.search.norm_search import Search, drop_shorter
 from normcli.results.arguments import Problem
@@ -66,6 +69,19 @@ def look_for_reason(asked: Inquiry, found: Identification) -> Identification:
     """Find the reason why no norm can be identified from x and y."""
     reason = find_reason(asked.x, asked.y)
     return found if reason is None else found._replace(reason=reason, sampled=None)
+
+
+def find_single_values(asked: Inquiry, found: Identification) -> Identification:
+    """Find that y is a default norm of groups of one value, which shows nothing of it, as the reason."""
+    x, y, gamma, beta, layout, *_ = asked.question
+    is_open = x.shape == y.shape and not asked.sampled
+    subjects = list_subjects(x, gamma, beta, layout, asked.norm, is_single=True) if is_open else ()
+    for case in map(choose_case_eps, open_cases(subjects, y, asked.dtype)):
+        right = case.right.values
+        if case.plan.request.axes != () and np.all(np.abs(case.y - right) <= measure_unit(right, case.dtype)):
+            shown = "x̂ is 0" if case.centres else "x̂ is 1, 0 or −1"
+            return found._replace(reason=f"each group of {case.plan.norm.name} has one value: {shown}")
+    return found
 
 
 def find_simple_line(asked: Inquiry, found: Identification) -> Identification:
@@ -129,7 +145,11 @@ def find_others(asked: Inquiry, found: Identification) -> Identification:
         found = found._replace(doubtful=doubtful)
         if matches:
             return _confirm(found._replace(matches=matches, doubtful=()), asked.samples)
-    if plain is not None:
+    shown = (match for match in found.doubtful if match.bits > 0.0 and not match.is_odd)
+    is_of_gamma = any(
+        "gamma" in WAYS[match.affine] for match in shown
+    )  # one factor of it, in place of many of x
+    if plain is not None and not (plain.axes and is_of_gamma):
         return _read(found, plain, first)
     pieces = zip(iterate_pieces(x), iterate_pieces(first.y), strict=True)
     same = sum(int(np.count_nonzero(here == there)) for here, there in pieces)
@@ -159,7 +179,7 @@ def find_algorithm(asked: Inquiry, found: Identification) -> Identification:
     A norm with a certain algorithm becomes the first match. If y is of half precision and nothing else was
     found, algorithms of the default norms are tried too.
     """
-    x, y, gamma, beta, *_ = found.question
+    x, y, gamma, beta, *_, subject = found.question
     matches = found.matches or found.doubtful
     ways = [step.way for step in enumerate_affine_steps(x.shape, gamma, beta)]
     candidates = list(list_candidates(matches, ways))
@@ -167,6 +187,8 @@ def find_algorithm(asked: Inquiry, found: Identification) -> Identification:
     if is_half(y.dtype) and not (candidates or found.claims or found.reason or is_simple):
         natural = tuple(range(x.ndim))
         candidates = [Candidate(plan.request, ways[0], natural) for plan in list_near_plans(asked.cases)]
+    if subject is not None:
+        candidates.sort(key=lambda one: one.request.norm != subject.plan.norm.name)
     is_exact = any(match.equal == 1.0 for match in found.matches)
     if is_exact or not candidates:
         return found
@@ -175,7 +197,10 @@ def find_algorithm(asked: Inquiry, found: Identification) -> Identification:
         return found._replace(reproductions=told)
     told = hold_against_all(told, x, y)
     if told and told[0].is_certain:
-        alike = {(one.match.norm, one.match.axes, one.match.eps_mode): one.match for one in reversed(told)}
+        own = next((match for match in found.doubtful if told[0].is_of(match)), told[0].match)
+        same = [one for one in found.doubtful if (one.max_abs, one.affine) == (own.max_abs, own.affine)]
+        every = (*reversed(same), *(one.match for one in reversed(told)))
+        alike = {(match.norm, match.axes, match.eps_mode): match for match in every}
         computed = {id(match) for match in found.matches if any(one.is_of(match) for one in told)}
         is_first = any(told[0].is_of(match) for match in found.matches)
         matches = tuple(sorted(found.matches, key=lambda match: id(match) not in computed))

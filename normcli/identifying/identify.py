@@ -20,6 +20,7 @@ from normcli.identifying.explanations import (
     find_norms,
     find_others,
     find_simple_line,
+    find_single_values,
     look_for_reason,
     part,
     prefer_faults,
@@ -29,6 +30,7 @@ from normcli.identifying.faults.claim import GAMMAS, REQUESTS
 from normcli.identifying.faults.fault_search import (
     BOTH,
     claims_of_order,
+    claims_of_padding,
     claims_of_places,
     find_nearest,
     open_cases,
@@ -97,7 +99,7 @@ def _identify_as(half: np.dtype[Any] | None, question: Question, norm: str | Non
     return _check_subject(question) or _identify_any(Inquiry(question, norm))
 
 
-_EXPLANATIONS = (look_for_reason, find_simple_line, find_norms, find_faults, find_others)
+_EXPLANATIONS = (look_for_reason, find_single_values, find_simple_line, find_norms, find_faults, find_others)
 """The first steps of every search, in the order of what is likely."""
 
 
@@ -196,6 +198,7 @@ def _check_subject(question: Question) -> Identification | None:
     claims = open_joints(cases, saved)
     if not claims or claims[0].ids & REGION_IDS:  # of the first groups
         claims = claims_of_places(subject, y, dtype) or claims
+    claims = claims or claims_of_padding(subject, y, dtype)
     if subject.inputs.gate is not None:  # no norm alone is y
         claims = claims or tuple(itertools.chain.from_iterable(map(recover, cases)))
         nearest = None if claims else find_nearest(cases)

@@ -130,7 +130,7 @@ _MOST_UNRELATED = 1 << 16
 
 def list_subjects(
     x: NDArray[Any], gamma: NDArray[Any] | None, beta: NDArray[Any] | None, layout: str | None,
-    norm: str | None, addends: Addends | None = None,
+    norm: str | None, addends: Addends | None = None, *, is_single: bool = False,
 ) -> Iterator[Problem]:  # fmt: skip
     """Yield each norm that divides by a variance or mean square and takes the given gamma and beta.
 
@@ -146,6 +146,8 @@ def list_subjects(
         The only norm to yield; None for all.
     addends : Addends or None
         The two addends of x, if a residual was added.
+    is_single : bool
+        Whether norms of groups of one value are yielded, in place of all others.
     """
     seen = set()
     given = {name: values for name, values in (("gamma", gamma), ("beta", beta)) if values is not None}
@@ -156,7 +158,7 @@ def list_subjects(
         plan = subject.plan
         features = plan.parameters.full_shape if given else None
         key = (plan.grid.canonical, plan.norm.centre, plan.norm.divisor, features)
-        if key not in seen and plan.grid.group_size > 1:
+        if key not in seen and (plan.grid.group_size == 1) is is_single:
             seen.add(key)
             yield subject
 

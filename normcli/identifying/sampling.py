@@ -13,7 +13,7 @@ from normcli.tensors.mapped import fetch
 from normcli.tensors.pieces import PIECE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -173,6 +173,23 @@ def put_back(grid: Grid, rows: NDArray[Any]) -> NDArray[Any]:
     order = _order_axes(grid)
     view = rows.reshape([grid.view_shape[axis] for axis in order])
     return view.transpose(np.argsort(order)).reshape(grid.shape)
+
+
+def cut_finite(
+    x: NDArray[Any], y: NDArray[Any]
+) -> Iterator[tuple[NDArray[Any], NDArray[Any], tuple[int, ...]]]:
+    """Yield x and y with the finite slices of x along an axis, for each that has half of them; and the axis.
+
+    If x is finite, only x and y are yielded, and no axis.
+    """
+    finite = np.isfinite(x)
+    if finite.all():
+        yield x, y, ()
+        return
+    for axis in range(x.ndim):
+        kept = finite.all(tuple(other for other in range(x.ndim) if other != axis))
+        if 2 * np.count_nonzero(kept) >= len(kept):
+            yield x.compress(kept, axis), y.compress(kept, axis), (axis,)
 
 
 def _order_axes(grid: Grid) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from normcli.checking.ulp import measure_unit
 from normcli.identifying.faults.case_sampling import LIKELY, change_case, goes_with_x, thin_out
-from normcli.identifying.faults.claim import ONE_NUMBER, REST, STATISTICS, WITHIN_GROUPS
+from normcli.identifying.faults.claim import ONE_NUMBER, OVERFLOWS, REST, STATISTICS, WITHIN_GROUPS
 from normcli.identifying.faults.fault_evidence import OF_A_NUMBER, OFF_EXACT, weigh_statistics
 from normcli.identifying.faults.tables.around import AROUND
 from normcli.identifying.faults.tables.dividing import EPS, OTHER_EPS
@@ -69,10 +69,13 @@ def try_exact(case: Case) -> list[Found]:
     divisors a kernel's rounding may change alike, and if half of y is within 16 units in the last place.
     """
     unit, (most, least) = measure_unit(np.nan_to_num(case.y), case.dtype), OFF_EXACT[-1]
-    if case.y.size < _LEAST_GROUPS * case.count or np.median(np.abs(case.y - case.right.values) / unit) < least:
+    off = np.abs(case.y - case.right.values)[case.judged] / unit[case.judged]
+    if case.divisor.size < _LEAST_GROUPS or np.median(off) < least:
         return []
     tried = (one for one in try_all(case, ONE_NUMBER) if not one.is_fitted)
-    exact = (one for one in tried if np.all(np.abs(case.y - one.prediction.values) <= most * unit))
+    exact = (
+        one for one in tried if np.all((np.abs(case.y - one.prediction.values) <= most * unit) | ~case.judged)
+    )
     return keep_likeliest(case, exact)
 
 
@@ -122,8 +125,8 @@ def try_all(
 
 
 def _choose(case: Case, rows: Sequence[Row]) -> Sequence[Row]:
-    """Return the rows of fault tables that may explain y: if y does not depend on x, only those of order."""
-    return rows if goes_with_x(case) else [row for row in rows if row in ORDER]
+    """Return the rows that may explain y: if y does not depend on x, only those of order and of overflow."""
+    return rows if goes_with_x(case) else [row for row in rows if row in (*ORDER, *OVERFLOWS)]
 
 
 def _varies_in_groups(case: Case, variant: Variant) -> bool:
@@ -296,8 +299,8 @@ def _may_have_lines(case: Case, gamma: Floats, beta: Floats) -> bool:
     (few, places), (x, square) = thin_out(case), _centre(case)
     gamma, beta = (cut_at(p, places) if p.ndim else p for p in (gamma, beta))
     y = (few.y - beta) / gamma
-    y = y - few.average(y)
-    left = 1.0 - few.average(x * y) ** 2 / (square * few.average(y * y))
+    y = y - few.average_judged(y)
+    left = 1.0 - few.average_judged(x * y) ** 2 / (square * few.average_judged(y * y))
     return bool(2 * np.count_nonzero(left > _UNLIKE_LINES) <= left.size)
 
 
@@ -305,8 +308,8 @@ def _may_have_lines(case: Case, gamma: Floats, beta: Floats) -> bool:
 def _centre(case: Case) -> tuple[Floats, Floats]:
     """Return a sample's x − mean of its group, and the mean square of these differences in each group."""
     few = thin_out(case).case
-    x = few.x - few.average(few.x)
-    return x, few.average(x * x)
+    x = few.x - few.average_judged(few.x)
+    return x, few.average_judged(x * x)
 
 
 def _has_lines(case: Case, least: float = 1.0) -> bool:

@@ -149,6 +149,7 @@ SCALERS = (
         "StandardScaler(with_std=False): the mean is subtracted, nothing divided", "the mean", "nothing"
     ),
     KnownScaler("RobustScaler(with_centering=False)", "nothing", "the quartile range (linear)"),
+    KnownScaler("RobustScaler(with_scaling=False)", "the median", "nothing"),
     *(
         KnownScaler(f"RobustScaler(quantile_range=({q}, {100 - q}))", "the median", name)
         for q, name in _RANGES.items()
@@ -169,6 +170,9 @@ _ITERATED = 2.0**12
 
 _ROUNDINGS, _ROUNDINGS_OF_HALF = 8.0, 1.0
 """Bounds of a kernel's errors, in machine epsilons of y's dtype: of longer dtypes, and of half precision."""
+
+_PLACES = 6
+"""The decimal places of the ends of a range to which values are scaled."""
 
 MOST_VALUES = 1 << 20
 """Scalers are not fitted to tensors with more values than this."""
@@ -224,6 +228,12 @@ def name_map(found: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any], *, is_
         b = -CENTRES[scaler.centre](rows).reshape(a.shape) * a
         if PlainMap(found.axes, a, b).explains(x, y, dtype, careless) and _has_slope(a, x, y, others, dtype):
             yield scaler.words
+    ends = y.transpose(*found.axes, *others).reshape(rows.shape)
+    low, high = (round(float(end(ends)), _PLACES) for end in (np.min, np.max))
+    if len(rows) > 1 and np.allclose(
+        [ends.min(1), ends.max(1)], [[low], [high]], rtol=get_eps(dtype) * _ROUNDINGS
+    ):
+        yield f"MinMaxScaler(feature_range=({low:g}, {high:g}))"
     if x.ndim >= 2 and not found.axes:
         for axis in (0, 1):
             length = np.linalg.norm(np.moveaxis(x, axis, 0).reshape(x.shape[axis], -1), 2)
@@ -242,7 +252,7 @@ def _has_slope(a: Floats, x: Floats, y: Floats, others: tuple[int, ...], dtype: 
     """
     rest, size = y - a * x, np.abs(y)
     allowed = _ROUNDINGS * get_eps(dtype) * (size + size.mean(others, keepdims=True))
-    return bool(np.all(np.abs(rest - rest.mean(others, keepdims=True)) <= allowed))
+    return bool(np.all(np.abs(rest - np.median(rest, others, keepdims=True)) <= allowed))
 
 
 def _place(constants: Constants, shape: tuple[int, ...], axes: Sequence[int]) -> Iterator[PlainMap]:

@@ -28,13 +28,13 @@ ESTIMATED = "estimated"
 
 WAYS: Mapping[str, str] = MappingProxyType(
     {
-        "none": "",
         "gamma, beta": ", then gamma and beta",
         "gamma": ", then gamma",
         "beta": ", then beta",
         "1 + gamma, beta": ", then 1 + gamma and beta",
         "1 + gamma": ", then 1 + gamma",
         "swapped": ", with gamma and beta exchanged",
+        "none": "",
         ESTIMATED: ", then a gamma and a beta that were fitted to the values",
     }
 )

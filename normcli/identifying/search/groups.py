@@ -12,7 +12,7 @@ from normcli.checking.check import calculate_rows
 from normcli.dtypes import is_half
 from normcli.engine.inputs import Selection
 from normcli.errors import DataError
-from normcli.identifying.sampling import locate_value, take_groups
+from normcli.identifying.sampling import locate_value, put_back, take_groups
 from normcli.identifying.search.affine_step import round_array
 from normcli.norms.grid import Grid, Split
 from normcli.norms.layout import Layout
@@ -130,6 +130,27 @@ class Sample(NamedTuple):
     def place(self, affine: AffineStep) -> AffineStep:
         """Return an affine step with its scale and shift at the sampled values, shape (groups, group_size)."""
         return affine.map(lambda values: take_groups(self.grid, values, self.chosen))
+
+
+def does_alike(one: Sample, other: Sample) -> bool:
+    """Whether two groupings of a whole tensor give each value the same x̂ and divisor, to a few roundings."""
+
+    def is_close(mine: Floats, theirs: Floats) -> bool:
+        return bool(np.allclose(mine, theirs, rtol=_ALIKE, atol=_ALIKE, equal_nan=True))
+
+    (mine, theirs) = ((s.standard, s.standard.size[:, None]) for s in (one, other))
+    if mine[0].divisor is not theirs[0].divisor or one.undefined is not None or other.undefined is not None:
+        return False
+    if not is_close(mine[1][0], theirs[1][0]):  # of the first value
+        return False
+    parts = zip(
+        *((standard.values, size + 0.0 * standard.values) for standard, size in (mine, theirs)), strict=True
+    )
+    return all(is_close(put_back(one.grid, here), put_back(other.grid, there)) for here, there in parts)
+
+
+_ALIKE = 2.0**-40
+"""The largest difference of equal statistics that were added in another order, relative to 1 and to them."""
 
 
 class Hypothesis(NamedTuple):

@@ -297,23 +297,28 @@ class Match(NamedTuple):
 
 
 def rank_matches(matches: Iterable[Match]) -> list[Match]:
-    """Return matches, the best first: a usual eps counts first, then exact values, then default options."""
+    """Return matches, the best first: a usual eps counts first, then exact values, then default options.
+
+    A window whose constants are no framework's is last of those with a usual eps: they suit almost any divisor.
+    """
     matches = list(matches)
     most = max((match.equal for match in matches), default=1.0)
 
     def rank(match: Match) -> tuple[Any, ...]:
         return (
             not match.is_usual,
+            match.window is not None and match.users == 0,
             most == 1.0 and (1.0 - match.equal) * match.compared > _FEW,
-            int((most - match.equal) / BY_LUCK),
+            int((most - match.equal) / max(BY_LUCK, 1.0 / math.sqrt(match.compared))),
             not match.has_default_eps,
+            match.eps_mode is EpsMode.OUTSIDE and not match.like,
             _round_distance(match.max_abs),
             not match.by_default,
             match.affine != NO_AFFINE.way and not NORMS[match.norm].parameter_names,
+            list(WAYS).index(match.affine),
             match.users == 0,
             match.groups == 1,  # of all channels: layer normalization by another name
             -match.users,
-            list(WAYS).index(match.affine),
             match.ddof,
             list(NORMS).index(match.norm),
             -match.equal,

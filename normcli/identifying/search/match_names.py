@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -73,7 +74,6 @@ def describe_hypothesis(hypothesis: Hypothesis, scope: Scope, level: Level) -> I
         bits=model.bits,
         is_odd=model.is_odd,
         lost=float(measure_lost(standard, level).max(where=standard.size > 0.0, initial=0.0)),
-        fine=model.fine,
         rounds_length=hypothesis.rounds_length(eps, scope.dtype),
         hypothesis=hypothesis,
     )
@@ -91,6 +91,7 @@ def describe_hypothesis(hypothesis: Hypothesis, scope: Scope, level: Level) -> I
             group_order=None if groups is None else grid.group_order or GroupOrder.CONTIGUOUS,
             by_default=by_default,
             has_default_eps=_is_default_eps(eps, norm, model, like),
+            fine=math.inf if _exceeds_rounding(hypothesis, eps, norm, scope.dtype) else model.fine,
             users=users,
         )
 
@@ -198,6 +199,17 @@ def _is_default_eps(eps: float, norm: Norm, model: Model, like: tuple[str, ...])
         return True
     rules = [find_convention(framework, norm.name).eps for framework in like]
     return any(rule in (eps, EpsRule.MACHINE, EpsRule.ROOT_COUNT) for rule in rules)
+
+
+_ROUNDED = 4.0
+"""The most by which half precision changes a divisor, in machine epsilons: of mean, variance, eps and root."""
+
+
+def _exceeds_rounding(hypothesis: Hypothesis, eps: float, norm: Norm, dtype: np.dtype[Any]) -> bool:
+    """Whether an eps moves a divisor further from that with a norm's own eps than half precision can."""
+    fitted, own = hypothesis.measure_factors_of_each((eps, norm.eps or 0.0))
+    most = _ROUNDED * get_eps(dtype) * (1.0 + np.square(hypothesis.sample.standard.offset))
+    return bool(np.any(np.abs(own - fitted)[:, 0] > most * own[:, 0]))
 
 
 def _count_groups(norm: Norm, grid: Grid) -> int | None:

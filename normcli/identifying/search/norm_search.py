@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -12,9 +13,11 @@ from normcli.checking.half_precision import may_be_of_float32
 from normcli.dtypes import find_type, is_half
 from normcli.identifying.models.known_maps import has_place
 from normcli.identifying.models.matrix_model import find_matrices
+from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.models.window_model import WINDOWED, find_sides, find_windows
-from normcli.identifying.sampling import MOST_SAMPLED, choose_groups, choose_lengths, widen
+from normcli.identifying.sampling import MOST_SAMPLED, choose_groups, choose_lengths, cut_finite, widen
 from normcli.identifying.search.affine_estimate import estimate
+from normcli.identifying.search.groups import does_alike
 from normcli.identifying.search.match import BY_LUCK, Match, rank_matches
 from normcli.identifying.search.match_names import try_plan
 from normcli.identifying.search.samples import FEW_VALUES, Samples, list_grids
@@ -49,6 +52,9 @@ _PATIENCE = 2
 _MOSTLY, _NEARER = 0.5, 2.0**-6
 """A fitted gamma is preferred to norms that make few values exact if it makes more than half so, and its
 largest error is at most this part of theirs."""
+
+_MOST_ALIKE = 16
+"""The most hypotheses for which others that do the same are looked for."""
 
 _MOST_DOUBTFUL = 256
 """The most doubtful hypotheses that are examined: thousands may fit, as with constant groups."""
@@ -92,9 +98,10 @@ class Search:
         the same precision that has some with nearly as many exact values. `matches` is empty if nothing fits.
         """
         best = self._find_first()
-        if not best.is_certain or any(match.is_certain and match.has_default_eps for match in best.matches):
+        of_eps = (match for match in best.matches if match.is_certain and match.window is None)
+        if not best.is_certain or any(match.has_default_eps for match in of_eps):
             return best
-        return best._replace(matches=[*best.matches, *self._find_defaults(best)])
+        return best._replace(matches=[*self._find_defaults(best), *best.matches])
 
     def _find_defaults(self, best: Fitting) -> list[Match]:
         """Return certain matches with a default eps, of the first level looser than `best` that has any.
@@ -108,7 +115,11 @@ class Search:
             if level.precision != self.samples.levels[best.level].precision:
                 break
             found = [match for pair in self._candidates for match in self.samples.match(*pair, level)]
-            found = [m for m in found if m.is_certain and m.has_default_eps and m.equal >= least]
+            found = [
+                m
+                for m in found
+                if m.is_certain and m.equal >= least and (m.has_default_eps or not m.eps_range[0])
+            ]
             if found:
                 return found
         return []
@@ -122,7 +133,7 @@ class Search:
         for number, level in enumerate(self.samples.levels):
             if best.matches and is_half(np.dtype(find_type(level.precision))):
                 break  # what it may find is no more certain
-            is_open = not best.matches
+            is_open = all(match.is_odd for match in best.matches)
             found = [
                 *self._match_all(level, doubtful_too=is_open),
                 *([] if doubted else self._find_windows(level)),  # which a looser level shows less of
@@ -132,7 +143,7 @@ class Search:
             here = Fitting(number, found)
             if any(match.is_certain and match.is_usual for match in found):
                 return here
-            if (found and not best.matches) or best.is_certain < here.is_certain:
+            if (found and all(match.is_odd for match in best.matches)) or best.is_certain < here.is_certain:
                 best = here
             if best.is_certain and number == best.level + _PATIENCE:
                 break
@@ -154,19 +165,39 @@ class Search:
         doubtful = [hypothesis for hypothesis in fitted if not hypothesis.model.is_likely]
         doubtful.sort(key=lambda one: (one.model.is_odd, -one.model.bits))  # plausible eps, then most evidence
         kept = set(map(id, doubtful[:_MOST_DOUBTFUL] if doubtful_too else ()))
-        for hypothesis in fitted:
-            if hypothesis.model.is_likely or id(hypothesis) in kept:
-                yield from self.samples.describe(hypothesis, level)
+        shown = [one for one in fitted if one.model.is_likely or id(one) in kept]
+        for hypothesis in (*shown, *self._list_alike(shown)):
+            yield from self.samples.describe(hypothesis, level)
+
+    def _list_alike(self, shown: Sequence[Hypothesis]) -> Iterator[Hypothesis]:
+        """Yield hypotheses with other groups that do the same to every value of x as a shown one, as of copies.
+
+        Their bounds of errors, or their bits, may be others. Nothing for a sample of a large tensor.
+        """
+        likely = [h for h in shown if h.model.ddof == 0 and h.model.p is None and not h.model.is_odd]
+        told = {(h.sample.grid, id(h.affine), h.model.divisor): h.model.bits for h in likely}
+        for h in likely[:_MOST_ALIKE] if self.samples.x.size <= MOST_SAMPLED else ():
+            for sample, step in self._survivors:
+                key = sample.grid, id(step), h.model.divisor
+                is_less = told.get(key, 0.0) < CERTAIN <= h.model.bits or key not in told
+                if step is h.affine and is_less and does_alike(sample, h.sample):
+                    told[key] = h.model.bits
+                    yield h._replace(sample=sample)
+
+    @cached_property
+    def _survivors(self) -> list[tuple[Sample, AffineStep]]:
+        return list(self._survive())
 
     @cached_property
     def _candidates(self) -> list[tuple[Sample, AffineStep]]:
-        return list(self._survive())
+        return self._survivors
 
     def estimate_matches(self, most: float = math.inf) -> list[Match]:
         """Return matches with gamma and beta fitted to the values, fewer than `most` pairs; empty if none fits.
 
-        Of a large tensor, about the first 2¹⁷ values are fitted. Norms are then left out if they reduce an axis
-        of which only a part is read, or if gamma and beta vary along such an axis.
+        Of a large tensor, about the first 2¹⁷ values are fitted, and of one with infinity or NaN the other
+        slices of an axis. Norms are then left out if they reduce an axis of which only a part is read, or if
+        gamma and beta vary along such an axis.
         """
         shape = lengths = self.samples.x.shape
         for axis in (0, 1) if len(shape) >= _LEAST_RANK else (0,):
@@ -175,12 +206,13 @@ class Search:
             return []
         x, y = self.samples.take_first(lengths)
         cut = {axis for axis in range(1, x.ndim) if x.shape[axis] < shape[axis]}
-        grids = [grid for grid in list_grids(x.shape) if cut.isdisjoint(grid.axes)]
         loosest = np.dtype(find_type(self.samples.levels[-1].precision))
-        for dtype in dict.fromkeys((self.samples.scope.dtype, loosest)):
+        dtypes = dict.fromkeys((self.samples.scope.dtype, loosest))
+        for (some, theirs, left_out), dtype in itertools.product(cut_finite(x, y), dtypes):
+            grids = [grid for grid in list_grids(some.shape) if cut.union(left_out).isdisjoint(grid.axes)]
             found = [
                 match
-                for hypothesis, precision in estimate(x, y, dtype, grids, most)
+                for hypothesis, precision in estimate(some, theirs, dtype, grids, most)
                 if has_place(hypothesis.affine.scale, shape)
                 for match in self._describe_estimated(hypothesis, precision)
             ]

@@ -62,7 +62,7 @@ def diagnose_map(found: Identification, plain: PlainMap, layout: Layout) -> Diag
         exact = [match for match in found.doubtful if match.equal == 1.0]  # b may be rounding
         possible += dict.fromkeys((*centred, *name_norms(exact)))
         evidence += ["y shows no statistic of x but its mean"] if centred else []
-    else:
+    if plain.axes or not plain.shift.any():
         possible += name_norms(match for match in found.doubtful if match.bits > 0.0)
     stored = "evaluation with stored statistics"
     if plain.axes and found.evaluation is not None and found.evaluation.mean.any():  # no batch has the mean 0

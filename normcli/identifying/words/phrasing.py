@@ -221,8 +221,17 @@ def _diagnose_kind(found: Identification, layout: Layout) -> Diagnosis:
     step = _suggest_input(found.question)
     if found.question.gamma is None and found.question.beta is None:
         step = "give --gamma and --beta, if the kernel has them"
+        if size <= _OF_AN_INDEX * max(found.question.x.shape):
+            unknown = ("each index of an axis has at most 2 values, which a gamma and a beta of its own fit",)
+            return Diagnosis(
+                Kind.UNDECIDED, "y may be any norm with unknown gamma and beta", unknown, next_step=step
+            )
     tried = "every norm was tried over all axes, and every map a · x + b"
     return Diagnosis(Kind.NONE, "nothing known explains y", (tried,), next_step=step)
+
+
+_OF_AN_INDEX = 2
+"""The most values to which some gamma and beta always lead."""
 
 
 def diagnose_near(near: NearNorm, layout: Layout) -> Diagnosis:
@@ -285,7 +294,6 @@ def _diagnose_doubtful(found: Identification, layout: Layout) -> Diagnosis:
     first, asked = found.doubtful[0], found.question
     dtype, clauses = choose_counting_dtype(asked.y.dtype), [*list_clauses(first, asked, layout)]
     title = format_title(first, layout)
-    odd = next((match for match in found.doubtful if match.is_odd), None)
     if first.is_rough and not first.is_odd:  # of a usual eps, which others may come near
         cause, unsaid = add_clauses(f"y is nearly {title}", clauses)
         evidence = [*unsaid, f"{format_share(first.equal)} of the values are the exact ones, rounded"]
@@ -294,8 +302,8 @@ def _diagnose_doubtful(found: Identification, layout: Layout) -> Diagnosis:
         if not first.sums_in_half:
             also = [f"a kernel in {half} with sums that cancel, as E[x²] − E[x]² does", "another map"]
         return Diagnosis(Kind.UNDECIDED, cause, tuple(evidence), tuple(also))
-    if odd is not None:
-        cause = f"{format_title(odd, layout)} needs an eps of {odd.eps:.6g} to give y"
+    if first.is_odd:
+        cause = f"{title} needs an eps of {first.eps:.6g} to give y"
         return Diagnosis(Kind.UNDECIDED, cause, ("no kernel is known to have that eps",))
     if first.takes_up_rounding and first.bits >= CERTAIN:
         cause, unsaid = add_clauses(f"y may be {title}", clauses)
