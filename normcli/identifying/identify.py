@@ -30,6 +30,7 @@ from normcli.identifying.faults.claim import GAMMAS, REQUESTS
 from normcli.identifying.faults.fault_search import (
     BOTH,
     claims_of_order,
+    claims_of_padding,
     claims_of_places,
     find_nearest,
     open_cases,
@@ -198,6 +199,7 @@ def _check_subject(question: Question) -> Identification | None:
     claims = open_joints(cases, saved)
     if not claims or claims[0].ids & REGION_IDS:  # of the first groups
         claims = claims_of_places(subject, y, dtype) or claims
+    claims = claims or claims_of_padding(subject, y, dtype)
     if subject.inputs.gate is not None:  # no norm alone is y
         claims = claims or tuple(itertools.chain.from_iterable(map(recover, cases)))
         nearest = None if claims else find_nearest(cases)

@@ -85,7 +85,7 @@ def open_joints(cases: Sequence[Case], saved: str | None = None, *, in_parts: bo
             return rank_claims([make_claim(cases[0], one) for one in _try_beta(cases[0])], is_asked=True)
         if not cases:
             return ()
-        if np.ptp(cases[0].y) == 0.0:  # which any divisor makes, if it is large enough
+        if np.ptp(cases[0].y[cases[0].judged]) == 0.0:  # which any divisor makes, if it is large enough
             rows = OVERFLOWS if len(cases) == 1 else ()
             return rank_claims([make_claim(cases[0], one) for one in try_all(cases[0], rows)])
         if len(cases) == 1 and cases[0].count == 1 and np.isnan(cases[0].y).all():

@@ -45,7 +45,7 @@ def _use(other: Case, more: Floats | float = 0.0, **values: Any) -> Variant:
 
 def _normalize(case: Case, x: NDArray[Any]) -> Case:
     """Return the case with another input of the norm, `x`."""
-    return replace(case, x=widen(x))
+    return replace(case, x=np.where(case.judged, widen(x), np.nan))
 
 
 def _list_kinds(addends: Addends) -> tuple[ResidualSum, ...]:
@@ -146,7 +146,7 @@ def _replace_input(list_inputs: Callable[[Case], Inputs]) -> Callable[[Case], It
         few, places = thin_out(case)
         for values, *other in list_inputs(case):
             x, off = other
-            is_another = np.isfinite(x).all() and bool((x != case.x).any())
+            is_another = np.isfinite(x[case.judged]).all() and bool(((x != case.x) & case.judged).any())
             if is_another and _lie_on_lines(few, *(cut_at(each, places) for each in other)):
                 yield _use_rounded(case, x, off, **values)
 
@@ -243,8 +243,7 @@ def _drop(case: Case) -> Inputs:
     """Yield x with 0 where y shows a dropout before the norm, and with other values times 1 / (1 − p).
 
     Nothing if fewer than 8 values are dropped, if these lack a sign that others have (as behind a relu), if
-    their share is no p of one or two digits, or if it differs by group more than by chance; and for groups of
-    one value.
+    their share is no p of one or two digits, if it differs by group more than by chance, or for groups of one.
     """
     if case.count == 1:
         return
