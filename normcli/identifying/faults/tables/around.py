@@ -243,8 +243,10 @@ def _drop(case: Case) -> Inputs:
     """Yield x with 0 where y shows a dropout before the norm, and with other values times 1 / (1 − p).
 
     Nothing if fewer than 8 values are dropped, if these lack a sign that others have (as behind a relu), if
-    their share is no p of one or two digits, or if it differs by group more than by chance.
+    their share is no p of one or two digits, if it differs by group more than by chance, or for groups of one.
     """
+    if case.count == 1:
+        return
     dropped = _find_dropped(case)
     for _ in range(_REFINEMENTS):
         other = replace(case, x=np.where(dropped, 0.0, case.x), stored=None)

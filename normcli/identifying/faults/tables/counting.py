@@ -226,9 +226,9 @@ class Summed(NamedTuple):
             (_VARIANCE, own, alone),
             (_VARIANCE, own, about),
             ("the mean is", mean, square),
-            (_VARIANCE, mean, square + moved**2),
-            (_VARIANCE, mean, raw / self.divided - mean**2),
-            (_VARIANCE, own + part, (self.squares - self.sums * part) / self.divided),
+            ("the mean is", mean, square + moved**2),
+            ("statistics are", mean, raw / self.divided - mean**2),
+            ("statistics are", own + part, (self.squares - self.sums * part) / self.divided),
         ]
 
 
