@@ -45,6 +45,7 @@ from normcli.identifying.models.known_maps import read_evaluation
 from normcli.identifying.models.map_search import find_near_map
 from normcli.identifying.question import (
     CONSTANT_GROUPS,
+    INFINITE,
     NOT_FINITE,
     ZEROS,
     Identification,
@@ -191,7 +192,7 @@ def _check_subject(question: Question) -> Identification | None:
     if subject is None or x.shape != y.shape:
         return None
     reason, is_constant = find_reason(x, y), shows_nothing(subject)
-    if reason not in (None, NOT_FINITE, ZEROS) and not is_constant:
+    if reason not in (None, NOT_FINITE, ZEROS, INFINITE) and not is_constant:
         return None
     dtype = choose_counting_dtype(y.dtype)
     cases = [*open_cases((subject,), y, dtype)]

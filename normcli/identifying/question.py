@@ -143,6 +143,9 @@ ZEROS = ", as where ".join(
 )
 """The reason for a y of zeros; a requested norm may still be found to have overflowed."""
 
+INFINITE = "every finite value of the actual tensor is 0: ∞ or NaN in x divides"
+"""The reason for a y of zeros beside an x that is not finite."""
+
 
 def find_reason(x: NDArray[Any], y: NDArray[Any]) -> str | None:
     """Return the reason why no norm can be identified from input x and output y; None if one can."""
@@ -154,6 +157,8 @@ def find_reason(x: NDArray[Any], y: NDArray[Any]) -> str | None:
         return CONSTANT
     if x.shape == y.shape and all(map(np.array_equal, iterate_pieces(x), iterate_pieces(y))):
         return "the actual tensor is the input, unchanged"
+    if not any(piece[np.isfinite(piece)].any() for piece in iterate_pieces(y)) and not np.isfinite(x).all():
+        return INFINITE
     if _is_constant(y):
         if not y[(0,) * y.ndim]:
             return ZEROS

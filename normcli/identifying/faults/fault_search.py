@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -21,9 +22,10 @@ from normcli.identifying.faults.case_sampling import (
     open_case,
     open_wide_case,
 )
-from normcli.identifying.faults.claim import Claim
+from normcli.identifying.faults.claim import Claim, make_claim
 from normcli.identifying.faults.joint_search import find_places, recover
 from normcli.identifying.faults.shown_statistics import measure_doubt
+from normcli.identifying.faults.tables.masking import MASKING
 from normcli.identifying.faults.tables.places import MASKED, UNKNOWN
 from normcli.identifying.faults.variant import NOTHING, Variant
 from normcli.identifying.models.weight import CERTAIN
@@ -269,6 +271,8 @@ def shows_nothing(subject: Problem) -> bool:
 def claims_of_padding(subject: Problem, y: NDArray[Any], dtype: np.dtype[Any]) -> tuple[Claim, ...]:
     """Return the claim that y is right where values count, and differs elsewhere; empty if it does not.
 
+    Of groups too large to look for faults in them, also the claim that masked values count.
+
     Parameters
     ----------
     subject : Problem
@@ -279,8 +283,13 @@ def claims_of_padding(subject: Problem, y: NDArray[Any], dtype: np.dtype[Any]) -
         The dtype to which y was rounded.
     """
     plan, inputs, selection = subject.plan, subject.inputs, subject.inputs.selection
-    if selection is None or not is_open(subject) or open_case(subject, y, dtype).differs.any():
+    if selection is None or not plan.has_groups or not selection.count(subject.values):
         return ()
+    masked = open_case(subject, y, dtype)
+    if masked.differs.any():
+        first = () if is_open(subject) else MASKING[0].vary(masked)
+        tried = (masked.hold((MASKING[0].fault,), (one,)) for one in itertools.islice(first, 1))
+        return tuple(make_claim(masked, one) for one in tried if one.share == 1.0)
     index = choose_index(plan, MOST_VALUES)
     case, others = open_case(leave_selection(subject), y, dtype), ~find_counted(subject, index)
     filled = inputs._replace(selection=selection._replace(fill=Fill.NORMALIZE))
