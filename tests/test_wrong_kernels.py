@@ -17,7 +17,7 @@ IDS = {
     "order": "exchanged memory permuted reversed rolled transposed",
     "stats": (
         "absolute alike approximate averaged centred constant count ddof eps-floor eps-other eps-outside eps-scaled eps-subtracted eps-twice half-sums length "
-        "mean-square mean-subtracted mean-twice median multiplied not-centred no-divisor no-mean not-rooted one-pass other-axes other-row overflow padded padded-mean "
+        "mask-divisor mask-end mask-inverted mask-zeros masked mean-square mean-subtracted mean-twice median multiplied not-centred no-divisor no-mean not-rooted one-pass other-axes other-row overflow padded padded-mean "
         "padded-variance partial rounded rounded-mean rounded-mean-squared rounded-rstd rounded-variance scaler shard tail-skipped unknown-both unknown-divisor "
         "slice unknown-mean underflow variance weighted zero"
     ),
@@ -28,7 +28,7 @@ IDS = {
         "gamma-reversed gamma-rolled gamma-rounded gamma-shifted gamma-twice missing offset other-axis swapped unknown-gamma"
     ),
     "after": (
-        "absolute activation cast clipped dropout gate gate-activation gate-bare gate-exchanged gate-missing gate-norm gate-rolled gate-rounded gated gelu input-added leaky-relu quantized "
+        "absolute activation cast clipped dropout gate gate-activation gate-bare gate-exchanged gate-missing gate-norm gate-rolled gate-rounded gated gelu input-added leaky-relu masked quantized "
         "relu residual-added sigmoid silu tanh"
     ),
     "where": "index infinite input nan region values zeros",
@@ -41,6 +41,7 @@ JOINTS = (
     faults.around,
     faults.order,
     faults.statistics,
+    faults.masking,
     faults.stored,
     faults.parameters,
     faults.behind,

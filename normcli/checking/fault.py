@@ -124,7 +124,11 @@ def list_padded_counts(count: int) -> list[int]:
 
 
 def list_padded_moments(
-    mean: Floats, add_squares: Callable[[Floats], Floats], count: int, freedom: float, zeros: float
+    mean: Floats,
+    add_squares: Callable[[Floats], Floats],
+    count: float | Floats,
+    freedom: float | Floats,
+    zeros: float | Floats,
 ) -> Mapping[str, list[tuple[Floats, Floats]]]:
     """Return the mean and variance of each form of statistics that count zeros of padding, by their fault.
 
@@ -137,11 +141,11 @@ def list_padded_moments(
         The mean of each group, without padding.
     add_squares : callable
         Takes centres of the groups, and returns the sums of squares about them.
-    count : int
-        The number of values in a group.
-    freedom : float
+    count : float or ndarray
+        The number of values in a group, or in each.
+    freedom : float or ndarray
         The number by which a sum of squares is divided: n − ddof.
-    zeros : float
+    zeros : float or ndarray
     """
     moved, padded = mean * (count / (count + zeros)), freedom + zeros
     own, about = add_squares(mean), add_squares(moved)

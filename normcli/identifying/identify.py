@@ -30,6 +30,7 @@ from normcli.identifying.faults.claim import GAMMAS, REQUESTS
 from normcli.identifying.faults.fault_search import (
     BOTH,
     claims_of_order,
+    claims_of_padding,
     claims_of_places,
     find_nearest,
     open_cases,
@@ -44,6 +45,7 @@ from normcli.identifying.models.known_maps import read_evaluation
 from normcli.identifying.models.map_search import find_near_map
 from normcli.identifying.question import (
     CONSTANT_GROUPS,
+    INFINITE,
     NOT_FINITE,
     ZEROS,
     Identification,
@@ -190,13 +192,14 @@ def _check_subject(question: Question) -> Identification | None:
     if subject is None or x.shape != y.shape:
         return None
     reason, is_constant = find_reason(x, y), shows_nothing(subject)
-    if reason not in (None, NOT_FINITE, ZEROS) and not is_constant:
+    if reason not in (None, NOT_FINITE, ZEROS, INFINITE) and not is_constant:
         return None
     dtype = choose_counting_dtype(y.dtype)
     cases = [*open_cases((subject,), y, dtype)]
     claims = open_joints(cases, saved)
     if not claims or claims[0].ids & REGION_IDS:  # of the first groups
         claims = claims_of_places(subject, y, dtype) or claims
+    claims = claims or claims_of_padding(subject, y, dtype)
     if subject.inputs.gate is not None:  # no norm alone is y
         claims = claims or tuple(itertools.chain.from_iterable(map(recover, cases)))
         nearest = None if claims else find_nearest(cases)

@@ -143,6 +143,9 @@ ZEROS = ", as where ".join(
 )
 """The reason for a y of zeros; a requested norm may still be found to have overflowed."""
 
+INFINITE = "every finite value of the actual tensor is 0: ∞ or NaN in x divides"
+"""The reason for a y of zeros beside an x that is not finite."""
+
 
 def find_reason(x: NDArray[Any], y: NDArray[Any]) -> str | None:
     """Return the reason why no norm can be identified from input x and output y; None if one can."""
@@ -154,6 +157,8 @@ def find_reason(x: NDArray[Any], y: NDArray[Any]) -> str | None:
         return CONSTANT
     if x.shape == y.shape and all(map(np.array_equal, iterate_pieces(x), iterate_pieces(y))):
         return "the actual tensor is the input, unchanged"
+    if not any(piece[np.isfinite(piece)].any() for piece in iterate_pieces(y)) and not np.isfinite(x).all():
+        return INFINITE
     if _is_constant(y):
         if not y[(0,) * y.ndim]:
             return ZEROS
@@ -257,18 +262,18 @@ def label_remedy(remedy: str) -> str:
     """Return the label of a remedy, by what it is for.
 
     `reproduce`: a command or option with which normcli gives y; `accept`: one that y passes; `to tell`: a file
-    that would say more; `mend`: what to change in the kernel.
+    that would say more; `fix`: what to change in the kernel.
 
     Examples
     --------
     >>> [*map(label_remedy, ("normcli ln … --ddof 1", "--max-ulp 2", "divide by n"))]
-    ['reproduce', 'accept', 'mend']
+    ['reproduce', 'accept', 'fix']
     """
     if remedy.removeprefix("normcli ").startswith(_PASSING):
         return "accept"
     if remedy.startswith("--actual"):
         return "to tell"
-    return "reproduce" if remedy.startswith(("normcli ", "--")) else "mend"
+    return "reproduce" if remedy.startswith(("normcli ", "--")) else "fix"
 
 
 _WORDS_FIRST = frozenset(("no", "nothing", "the", "every", "what", "running", "another"))

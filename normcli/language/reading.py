@@ -90,7 +90,7 @@ _NUMBERED = re.compile(r"[-−\d.,e+]*\d\.")
 _ENDED = re.compile(r"(?<!^\d)\.\0")
 """An English full stop between two sentences; not the one behind the number of a step, such as `1.`."""
 
-_TORN = re.compile(r"= .*|.*[,:]|(?:mend: |\w+ differs: |(?:y is )?\w+, but ).*", re.DOTALL)
+_TORN = re.compile(r"= .*|.*[,:]|(?:fix: |\w+ differs: |(?:y is )?\w+, but ).*", re.DOTALL)
 """Texts that match as a value only by chance: a side of an equation, or the beginning of a line or clause."""
 
 _ENDS = {".": "。", ":": "：", "?": "？", "!": "！"}

@@ -211,7 +211,7 @@ class TestDeclaredAlgorithm:
         ("ln", (0, 32), "statistics are over all of c, not 0:8"),
         ("rms", (4, 12), "statistics are over 4:12 of c, not 0:8"),
         ("lp", (0, 32), "values count that are not in the slice"),
-        ("lp", (0, 9), "nothing known explains y with that slice"),
+        ("lp", (0, 9), "the divisor is wrong"),
     ],
 )
 def test_the_slice_is_named_that_statistics_are_over(normcli, folder, norm, places, words):

@@ -97,7 +97,7 @@ def test_help_lists_each_fault_with_its_cause_its_remedy_and_an_example(normcli)
     for fault in FAULTS:
         words, remedy, example = fault.generalize()[1:4]
         block = listed.partition(f"\n  {fault.id}\n")[2].partition("\n  ")[0]
-        assert " ".join(block.split()).startswith(f"{words} mend: {remedy} {' '.join(example.split())}"), (
+        assert " ".join(block.split()).startswith(f"{words} fix: {remedy} {' '.join(example.split())}"), (
             fault.id
         )
     assert max(map(len, printed.splitlines())) <= 80
@@ -123,7 +123,7 @@ def test_a_topic_is_searched_for_a_word(normcli):
     said = normcli("help", "faults", "Dgate").out
     named = {fault.id for fault in FAULTS if f"  {fault.id}\n" in said}
     assert named == {fault.id for fault in FAULTS if fault.id.startswith("dgate-")}
-    assert "mend: turn the sign" in said
+    assert "fix: turn the sign" in said
     assert "stored-not-rooted" in normcli("help", "faults", "开平方", "--lang", "zh").out
 
 

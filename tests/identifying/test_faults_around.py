@@ -95,7 +95,7 @@ def test_the_other_order_of_gate_and_norm_is_told_from_another_divisor(order):
     )  # fmt: skip
     free = GAMMA * x * factor / np.random.default_rng(1).uniform(0.5, 2.0, (len(x), 1))
     told = normcli.check(free.astype("f4"), x, "rms", gamma=GAMMA, **given).diagnosis
-    assert told.cause == "rms differs: the divisor is another"
+    assert told.cause == "rms differs: the divisor is wrong"
     assert [one.partition(", ")[0] for one in told.alternatives] == [
         "the gate multiplies x" if order == "after" else "the gate multiplies the result"
     ]

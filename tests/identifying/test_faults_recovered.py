@@ -30,12 +30,12 @@ def recover(y):
 @pytest.mark.parametrize(
     ("y", "words"),
     [
-        pytest.param(make(divisor=OTHER), "y is ln, but the mean is right, the divisor is another", id="divisor"),
+        pytest.param(make(divisor=OTHER), "y is ln, but the divisor is wrong, the mean is right", id="divisor"),
         pytest.param(
             (standardize(X, mean=OTHER, square=DEVIATION**2) * GAMMA + BETA).astype("f4"),
-            "y is ln, but the divisor is right, the mean is another", id="mean",
+            "y is ln, but the mean is wrong, the divisor is right", id="mean",
         ),
-        pytest.param(make(OTHER, 1.5 * OTHER), "y is ln, but mean and divisor are others", id="both"),
+        pytest.param(make(OTHER, 1.5 * OTHER), "y is ln, but mean and divisor are wrong", id="both"),
         pytest.param(
             (standardize(X) * draw_affine(24, 7)[0] + BETA).astype("f4"),
             "y is ln, but another gamma is used at all 24 indices", id="gamma",
@@ -50,7 +50,7 @@ def test_one_norm_alone_explains_y(y, words):
 @pytest.mark.slow
 def test_identify_says_so():
     found = identify(Question(X, make(divisor=OTHER), GAMMA, BETA))
-    said = "y is ln, but the mean is right, the divisor is another"
+    said = "y is ln, but the divisor is wrong, the mean is right"
     assert (found.kind, diagnose(found).cause) == (Kind.FAULT, said)
 
 

@@ -287,8 +287,8 @@ def test_a_row_that_rounds_to_x_is_no_copy():
     ("others", "cause"),
     [
         pytest.param([0.9], "gamma[0] is", id="few"),
-        pytest.param([0.9, 1.1, 1.2], "the mean is right, the divisor is another", id="most"),
-        pytest.param([0.9, 1.1, 1.2, 0.8], "the mean is right, the divisor is another", id="all"),
+        pytest.param([0.9, 1.1, 1.2], "the divisor is wrong, the mean is right", id="most"),
+        pytest.param([0.9, 1.1, 1.2, 0.8], "the divisor is wrong, the mean is right", id="all"),
     ],
 )
 def test_where_most_channels_are_wrong_the_divisor_is_likelier_than_the_given_gamma(others, cause):

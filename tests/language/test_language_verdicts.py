@@ -86,7 +86,7 @@ def test_how_many_derivatives_there_are_not(count):
 def test_what_is_listed_of_faults():
     for fault in (*(row.fault for row in FAULTS), *list_faults()):
         assert_is_chinese(fault.generalize().words)
-        assert_is_chinese(f"mend: {fault.generalize().remedy}")
+        assert_is_chinese(f"fix: {fault.generalize().remedy}")
     for name in ("divisor", "mean", "gamma", "beta"):
         assert_is_chinese(f"the first {name} that differs: the kernel's is 2.5, the exact one 1.25")
 

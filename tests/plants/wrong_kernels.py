@@ -27,7 +27,7 @@ def list_checked() -> Iterator[Plant]:
 def list_identified() -> Iterator[Plant]:
     """Yield every other wrong kernel, where only gamma and beta are known; none that is given more."""
     bare = (wrong for wrong in list_wrong() if wrong.kernel.given is None and wrong.row.other is None)
-    known = [wrong for wrong in bare if wrong.kernel.plan.request.over is None]
+    known = [wrong for wrong in bare if wrong.inputs.selection is None]
     for wrong in known[::2]:
         yield Plant(wrong.name, IDENTIFIED, ask(wrong, is_checked=False), wrong.really, wrong)
 

@@ -89,7 +89,7 @@ class GradientsVerdict(RecordDocument):
             lines = (
                 ("or", others),
                 ("evidence", (*saved, *finding.evidence)),
-                ("mend", (finding.fault.remedy,)),
+                ("fix", (finding.fault.remedy,)),
                 ("off", off),
             )
             yield Facts(f"✗ {name}: {finding.fault.words}.", tuple(entry for entry in lines if any(entry[1])))

@@ -62,8 +62,8 @@ class Case:
         The norm's exact result; None for norms that mean and variance (or mean square) determine.
     precision : str or None
         The dtype of the kernel's arithmetic; None for that of y, or float32 if y is of half precision.
-    whole : int or None
-        The number of values in a group, if x holds only some of them; None if x holds all.
+    whole : int or ndarray or None
+        The number of values in each group that count, if x holds only some of them; None if x holds all.
     addends : Addends or None
         x before the residual was added, and the residual; None without a residual.
     gate : Gated or None
@@ -72,6 +72,11 @@ class Case:
         The gate and the tensor whose product x is; None if no gate multiplies before the norm.
     step : int
         x and y hold every step-th value along the longest axis of a group.
+    counted : ndarray of bool or None
+        True for the values that statistics are of, of the shape of x; None if they are of all. Where y of the
+        others is not normalized, `x`, `y` and `exact` are NaN.
+    unmasked : Case or None
+        The case in which all values count; None if they do here.
     """
 
     plan: Plan
@@ -85,11 +90,13 @@ class Case:
     stored: tuple[Floats, Floats] | None = None
     exact: Floats | None = None
     precision: str | None = None
-    whole: int | None = None
+    whole: int | Floats | None = None
     addends: Addends | None = None
     gate: Gated | None = None
     gated_input: Gated | None = None
     step: int = 1
+    counted: Selected | None = None
+    unmasked: Case | None = None
 
     @property
     def axes(self) -> tuple[int, ...]:
@@ -102,8 +109,9 @@ class Case:
         over = self.plan.request.over is not None
         has = {
             "mean": self.centres, "moments": self.has_moments, "eps": self.eps, "gamma": self.has_gamma,
-            "beta": self.has_beta, "stored": self.stored is not None and not over, "addends": self.addends,
-            "gate": self.gate, "gated-input": self.gated_input, "slice": over,
+            "beta": self.has_beta, "stored": self.stored is not None, "addends": self.addends,
+            "gate": self.gate, "gated-input": self.gated_input, "slice": over, "whole": self.counted is None,
+            "mask": self.counted is not None and not over,
         }  # fmt: skip
         return frozenset(name for name, part in has.items() if part)
 
@@ -113,9 +121,26 @@ class Case:
         return tuple(axis for axis, n in enumerate(self.x.shape) if axis not in self.axes and n > 1)
 
     @cached_property
+    def judged(self) -> Selected:
+        """True for values of y that should be the norm's result: all, or all that count."""
+        if self.counted is None:
+            return np.ones(self.x.shape, np.bool_)
+        return self.counted | ~np.isnan(self.x)
+
+    @cached_property
+    def counts(self) -> Floats:
+        """The number of values in each group that count; one number if it is the same in all groups."""
+        if self.whole is not None:
+            return np.asarray(self.whole, np.float64)
+        if self.counted is None:
+            return np.asarray(float(math.prod(self.x.shape[axis] for axis in self.axes)))
+        counts = np.add.reduce(self.counted, self.axes, keepdims=True, dtype=np.float64)
+        return counts if np.ptp(counts) else counts.reshape(-1)[0]
+
+    @cached_property
     def count(self) -> int:
-        """Values in a group."""
-        return self.whole or math.prod(self.x.shape[axis] for axis in self.axes)
+        """The number of values in a group that count, of the largest group."""
+        return int(self.counts.max())
 
     def name_axis(self, axis: int) -> str:
         """Return the name of an axis of the view, such as `n`.
@@ -146,30 +171,39 @@ class Case:
         False with running statistics, without a mean, and where no variance gives the divisor (`exact`).
         """
         is_own = self.centres and self.stored is None and self.has_moments
-        return is_own and not np.ptp(self.x, self.axes).any()
+        return is_own and not self.spread.any()
+
+    @cached_property
+    def spread(self) -> Floats:
+        """The largest value of x in each group less the smallest; the largest |x| for a norm without mean."""
+        x, judged = (self.x if self.centres else np.abs(self.x)), self.judged
+        most = np.max(x, self.axes, keepdims=True, where=judged, initial=-math.inf)
+        least = np.min(x, self.axes, keepdims=True, where=judged, initial=math.inf) if self.centres else 0.0
+        return np.asarray(most - least)
 
     @cached_property
     def shows_norm(self) -> Selected:
         """Whether each value of y tells one norm from another; all do with running statistics.
 
-        False for a group of equal values (zeros, for a norm without mean), of which every norm makes 0.
+        False for a group of equal values (zeros, for a norm without mean), of which every norm makes 0, and for
+        values that are not judged.
         """
-        shown = (
-            np.ptp(self.x, self.axes, keepdims=True)
-            if self.centres
-            else np.abs(self.x).max(self.axes, keepdims=True)
-        )
-        return np.broadcast_to((shown > 0.0) | (self.stored is not None), self.x.shape)
+        return ((self.spread > 0.0) | (self.stored is not None)) & self.judged
+
+    @cached_property
+    def freedom(self) -> Floats:
+        """The number by which each group's sum of squares is divided: n − ddof."""
+        return np.asarray(find_freedom(self.plan, self.counts), np.float64)
 
     @property
-    def freedom(self) -> float:
-        """The number by which a group's sum of squares is divided: n − ddof."""
-        return float(find_freedom(self.plan, self.count))
+    def ddof(self) -> float:
+        """The ddof of the plan; n − 1 for a norm that divides by a length."""
+        return float(np.max(self.counts - self.freedom))
 
-    @property
-    def unbiasing(self) -> float:
+    @cached_property
+    def unbiasing(self) -> Floats:
         """The factor n / (n − ddof) from a mean of squares to a variance; NaN for groups of ddof values."""
-        return self.count / self.freedom if self.freedom else math.nan
+        return np.asarray(self.counts / np.where(self.freedom == 0.0, math.nan, self.freedom))
 
     @property
     def eps(self) -> float:
@@ -180,10 +214,19 @@ class Case:
         """Return an array of the view's shape with the kept axes first, and then the reduced ones."""
         return values.transpose(*(axis for axis in range(values.ndim) if axis not in self.axes), *self.axes)
 
-    def average(self, values: Floats) -> Floats:
-        """Return the mean of each group, with reduced axes of length 1."""
-        count = math.prod(values.shape[axis] for axis in self.axes)
-        return np.asarray(np.add.reduce(values, self.axes, keepdims=True) / count)
+    def average(self, values: Floats, axes: tuple[int, ...] | None = None) -> Floats:
+        """Return the mean of each group's values that count, or of those along other axes, of length 1 then."""
+        return average(values, self.axes if axes is None else axes, self.counted)
+
+    def find_median(self, values: Floats) -> Floats:
+        """Return the median of each group's values that count, with reduced axes of length 1."""
+        if self.counted is None:
+            return np.asarray(np.median(values, self.axes, keepdims=True))
+        return np.asarray(np.nanmedian(np.where(self.counted, values, np.nan), self.axes, keepdims=True))
+
+    def average_judged(self, values: Floats) -> Floats:
+        """Return the mean of each group's values at which y is judged, with reduced axes of length 1."""
+        return average(values, self.axes, None if self.counted is None else self.judged)
 
     @cached_property
     def own_mean(self) -> Floats:
@@ -283,13 +326,13 @@ class Case:
         """
         gamma, beta, mean, divisor, scaled, values = self.calculate(variant)
         if variant.is_own and not self.has_moments:  # of about this size
-            mean, divisor = np.zeros(()), np.abs(self.average(self.x)) + self.x.std()
+            mean, divisor = np.zeros(()), np.abs(self.average(self.x)) + self.x.std(where=self.judged)
         terms = np.abs(scaled) + np.abs(beta) + np.abs(values)
         of_mean = 1.0 / math.sqrt(max(1, self.count)) if self.centres else 0.0  # its own, of deviations
         size = np.abs(gamma)
         shared = size * ((np.abs(mean) + np.abs(self.x)) / np.abs(divisor) + of_mean)
         if variant.result is not None:
-            size = np.minimum(size, np.sqrt(np.mean(np.square(values))))
+            size = np.minimum(size, np.sqrt(np.mean(np.square(values), where=self.judged)))
         unit = allowed = allow_rounding(self, values, terms, shared, size)
         if variant.slope is not None and is_half(self.dtype):
             first = measure_unit(np.nan_to_num(self.right.values), self.dtype)
@@ -334,3 +377,12 @@ class Case:
         """Return the finding of some faults, with True for values of y within rounding of the first variant."""
         prediction = self.predict(variants[0])
         return Found(faults, variants, prediction, self.explains(prediction))
+
+
+def average(values: Floats, axes: tuple[int, ...], among: Selected | None) -> Floats:
+    """Return means along some axes, which have length 1 then; of the values where `among` is True, if given."""
+    if among is None:
+        count = math.prod(values.shape[axis] for axis in axes)
+        return np.asarray(np.add.reduce(values, axes, keepdims=True) / count)
+    total = np.add.reduce(np.broadcast_to(values, among.shape), axes, keepdims=True, where=among)
+    return np.asarray(total / np.add.reduce(among, axes, keepdims=True, dtype=np.float64))

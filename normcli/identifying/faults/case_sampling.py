@@ -18,17 +18,18 @@ from normcli.identifying.models.divisor_fit import COMMON_EPS
 from normcli.identifying.sampling import LEAST_PLACES, choose_lengths, thin_axes
 from normcli.identifying.search.screen import go_together
 from normcli.norms.divisors import Measurement
+from normcli.norms.request import Fill
 from normcli.norms.rules import Centre
 from normcli.results.calculate import calculate
 from normcli.tensors.mapped import fetch
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from normcli.dtypes import Floats
+    from normcli.dtypes import Floats, Selected
     from normcli.norms.plan import Plan
     from normcli.results.arguments import Problem
 
@@ -49,16 +50,11 @@ _LARGEST_GROUP = 1 << 18
 def is_open(subject: Problem) -> bool:
     """Whether faults of a norm can be looked for.
 
-    They can if the norm has groups of at most 2¹⁸ values, and if either all values are used, or the mean and
-    variance (or mean square) are those of a slice of an axis. They cannot with a mask.
+    They can if the norm has groups of at most 2¹⁸ values, and if a value counts.
     """
-    is_known = subject.inputs.selection is None or takes_slice(subject.plan)
-    return is_known and subject.plan.has_groups and subject.plan.grid.group_size <= _LARGEST_GROUP
-
-
-def takes_slice(plan: Plan) -> bool:
-    """Whether mean and variance (or mean square) are of a slice of an axis, and normalize all of it."""
-    return plan.request.over is not None and plan.norm.divisor.measurement is Measurement.MOMENTS
+    selection = subject.inputs.selection
+    counts = selection is None or selection.count(subject.values) > 0
+    return counts and subject.plan.has_groups and subject.plan.grid.group_size <= _LARGEST_GROUP
 
 
 def choose_index(plan: Plan, most: int) -> tuple[slice, ...]:
@@ -100,18 +96,87 @@ def _open_at(subject: Problem, y: NDArray[Any], dtype: np.dtype[Any], index: tup
     index : tuple of slice
         A slice for each axis of the view.
     """
+    plan, selection = subject.plan, subject.inputs.selection
+    if selection is None:
+        return _open_all(subject, y, dtype, index)
+    counted = find_counted(subject, index)
+    keep = _choose_groups(plan, counted)
+    counted, unmasked = keep(counted), _open_all(leave_selection(subject), y, dtype, index, keep)
+    if counted.all():
+        return unmasked
+    others: dict[str, Any] = {"x": unmasked.x, "y": unmasked.y}
+    if unmasked.exact is not None:
+        exact = run(plan.change_spec(dtype="float64"), fetch(subject.values), subject.inputs)[0]
+        others["exact"] = keep(cut_at(exact.reshape(plan.grid.view_shape), index))
+    if selection.fill is not Fill.NORMALIZE:
+        others = {name: np.where(counted, values, np.nan) for name, values in others.items()}
+    return replace(unmasked, **others, counted=counted, unmasked=unmasked)
+
+
+def leave_selection(subject: Problem) -> Problem:
+    """Return a request without its mask or slice."""
+    return subject._replace(inputs=subject.inputs._replace(selection=None))
+
+
+def find_counted(subject: Problem, index: tuple[slice, ...]) -> Selected:
+    """Return True for the values at an index of the view that count; the request has a selection."""
+    shape, selection = subject.plan.grid.view_shape, subject.inputs.selection
+    assert selection is not None
+    mask = np.ones((), np.bool_) if selection.mask is None else selection.mask
+    counted = np.broadcast_to(mask, subject.values.shape).reshape(shape)[index]
+    return np.asarray(counted & ~(selection.omits_nan & np.isnan(subject.values.reshape(shape)[index])))
+
+
+def _choose_groups(plan: Plan, counted: Selected) -> Callable[[NDArray[Any]], NDArray[Any]]:
+    """Return a function that takes from an array the groups in which two values or more count.
+
+    Such groups are along the last of the axes at whose indices groups are left out; the others have length 1.
+    Where no group has two, groups of one value are taken.
+
+    Parameters
+    ----------
+    plan : Plan
+    counted : ndarray of bool
+        True for the values that count, of the rank of the view.
+    """
+    counts = counted.sum(plan.grid.view_axes, keepdims=True)
+    chosen = counts >= min(2, counts.max())
+    axes = tuple(axis for axis in range(chosen.ndim) if np.any(chosen != chosen.take([0], axis)))
+    places = chosen.any(tuple(axis for axis in range(chosen.ndim) if axis not in axes))
+
+    def keep(values: NDArray[Any]) -> NDArray[Any]:
+        if all(values.shape[axis] == 1 for axis in axes):
+            return values
+        lengths = [chosen.shape[axis] if axis in axes else n for axis, n in enumerate(values.shape)]
+        taken = np.moveaxis(np.broadcast_to(values, lengths), axes, range(len(axes)))[places]
+        return np.moveaxis(np.expand_dims(taken, tuple(range(len(axes) - 1))), range(len(axes)), axes)
+
+    return keep
+
+
+def _open_all(
+    subject: Problem,
+    y: NDArray[Any],
+    dtype: np.dtype[Any],
+    index: tuple[slice, ...],
+    keep: Callable[[NDArray[Any]], NDArray[Any]] = lambda values: values,
+) -> Case:
+    """Return the case at an index of the view in which all values count, of the groups that `keep` takes.
+
+    The other parameters are as of `_open_at`.
+    """
     plan, inputs, x, addends = subject.plan, subject.inputs, subject.values, subject.tensor.addends
     gates, inputs = (inputs.gate, inputs.gated_input), inputs._replace(gate=None, gated_input=None)
     shape = plan.grid.view_shape
 
     def see(values: NDArray[Any], lengths: Sequence[int] = shape) -> NDArray[Any]:
-        return fetch(cut_at(np.reshape(values, lengths), index))
+        return keep(fetch(cut_at(np.reshape(values, lengths), index)))
 
     def take(values: NDArray[Any], lengths: Sequence[int] = shape) -> Floats:
         return np.asarray(see(values, lengths), dtype=np.float64)
 
     gamma, beta = (
-        cut_at(spread_parameter(plan, fetch(values) if values is not None else None, otherwise), index)
+        keep(cut_at(spread_parameter(plan, fetch(values) if values is not None else None, otherwise), index))
         for values, otherwise in ((inputs.gamma, 1.0), (inputs.beta, 0.0))
     )
     gamma = gamma if inputs.gamma is None else gamma + plan.spec.gamma_offset
@@ -120,11 +185,6 @@ def _open_at(subject: Problem, y: NDArray[Any], dtype: np.dtype[Any], index: tup
         lengths = [1 if axis in plan.grid.view_axes else n for axis, n in enumerate(shape)]
         mean, var = (take(plan.grid.spread_running(values), lengths) for values in inputs.given)
         stored = mean, var
-    whole, moments = None, _measure_moments(subject) if takes_slice(plan) else None
-    if moments is not None and plan.request.over is not None:
-        stored = cut_at(moments[0], index), cut_at(moments[1], index)
-        whole = plan.request.over[1] - plan.request.over[0]
-        whole *= plan.grid.group_size // plan.grid.shape[plan.grid.axes[-1]]
     exact = None
     if not _goes_by_moments(plan):
         exact = take(run(plan.change_spec(dtype="float64"), fetch(x), inputs)[0])
@@ -135,8 +195,8 @@ def _open_at(subject: Problem, y: NDArray[Any], dtype: np.dtype[Any], index: tup
         None if gate is None else gate.map(lambda a: see(np.broadcast_to(a, plan.grid.shape))) for gate in gates
     )
     return Case(
-        plan, take(x), take(y), dtype, gamma, beta, *has, stored, exact, whole=whole, addends=addends,
-        gate=gate, gated_input=gated_input,
+        plan, take(x), take(y), dtype, gamma, beta, *has, stored, exact, addends=addends, gate=gate,
+        gated_input=gated_input,
     )  # fmt: skip
 
 
@@ -269,11 +329,12 @@ class Thin(NamedTuple):
 def thin_out(case: Case) -> Thin:
     """Return a sample of about 2,048 values of a case, or all of fewer, with the statistics of all values."""
     places = thin_axes(case.x.shape, first=case.axes)
-    given = {name: getattr(case, name) for name in ("x", "y", "gamma", "beta", "exact")}
+    given = {name: getattr(case, name) for name in ("x", "y", "gamma", "beta", "exact", "counted")}
     few: dict[str, Any] = {name: cut_at(values, places) for name, values in given.items() if values is not None}
     stored = cut_at(case.mean, places), cut_at(case.square, places)
     gate = None if case.gate is None else case.gate._replace(values=cut_at(case.gate.values, places))
-    return Thin(replace(case, **few, stored=stored, whole=case.count, gate=gate), places)
+    whole = cut_at(case.counts, places) if case.counts.ndim else case.counts
+    return Thin(replace(case, **few, stored=stored, whole=whole, gate=gate, unmasked=None), places)
 
 
 @functools.lru_cache(maxsize=2)  # each table of rows asks of a case

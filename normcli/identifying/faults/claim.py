@@ -15,8 +15,17 @@ from normcli.identifying.faults.tables.behind import BEHIND
 from normcli.identifying.faults.tables.borrowing import BORROWING
 from normcli.identifying.faults.tables.counting import COUNTING
 from normcli.identifying.faults.tables.dividing import DIVIDING, EPS
+from normcli.identifying.faults.tables.masking import MASKING
 from normcli.identifying.faults.tables.parameters import PARAMETERS, STORED
-from normcli.identifying.faults.tables.places import CAST, NOT_FINITE, OF_COPIES, OF_REGIONS, ORDER, UNKNOWN
+from normcli.identifying.faults.tables.places import (
+    CAST,
+    MASKED,
+    NOT_FINITE,
+    OF_COPIES,
+    OF_REGIONS,
+    ORDER,
+    UNKNOWN,
+)
 from normcli.identifying.faults.tables.scaling import SCALING
 from normcli.identifying.faults.tables.summing import SUMMING, UNDERFLOW
 from normcli.identifying.faults.unnamed_fault import find_source, show_used
@@ -31,13 +40,18 @@ if TYPE_CHECKING:
     from normcli.identifying.faults.variant import Found, IndexRegion
     from normcli.norms.plan import Plan
 
-STATISTICS: Sequence[Row] = tuple(
-    row._replace(needs=" ".join(("moments", row.needs)))
-    for row in (*STORED, UNDERFLOW, *DIVIDING, *COUNTING, *BORROWING, *SUMMING)
+STATISTICS: Sequence[Row] = (
+    *MASKING,
+    *(
+        row._replace(needs=" ".join(("moments", row.needs)))
+        for row in (*STORED, UNDERFLOW, *DIVIDING, *COUNTING, *BORROWING, *SUMMING)
+    ),
 )
 """The rows of faults in the statistics of norms that mean and variance, or the mean square, determine."""
 
-WITHIN_GROUPS = tuple(row for row in STATISTICS if row.id in ("stats-shard", "stats-other-axes"))
+WITHIN_GROUPS = tuple(
+    row for row in STATISTICS if row.id in ("stats-shard", "stats-other-axes", "stats-masked")
+)
 """The rows whose statistics may differ within a group: with others, y is a line of x in each group."""
 
 GATE_ORDERS = tuple(row for row in AROUND if row.id in ("before-gate", "after-gate"))
@@ -49,7 +63,7 @@ OVERFLOWS, DDOFS = (
 """The rows of overflow, which may make all of y one number, and of ddof, which may make groups of one NaN."""
 
 REST: Sequence[Row] = (*SCALING, *AROUND, *PARAMETERS, *BEHIND, *ORDER)
-_ROWS = (*STATISTICS, *REST, *OF_COPIES, *OF_REGIONS.values(), *UNKNOWN.values(), CAST)
+_ROWS = (*STATISTICS, *REST, *OF_COPIES, *OF_REGIONS.values(), *UNKNOWN.values(), CAST, MASKED)
 FAULTS: Sequence[Row] = tuple({row.id: row for row in _ROWS}.values())
 """Every row: what `normcli help faults` lists."""
 

@@ -37,8 +37,9 @@ def fit_apart(case: Case) -> Used:
     """Return the least-squares means with the norm's own divisors, and the divisors with its own means."""
     weight, y = weigh_standardized(case)
     moved = case.x - case.mean
-    mean = case.mean + case.average(weight * (moved - case.divisor * y))
-    return Used(mean, case.average(weight * moved**2) / case.average(weight * moved * y))
+    mean = case.mean + case.average_judged(weight * (moved - case.divisor * y))
+    square, product = (case.average_judged(weight * moved * values) for values in (moved, y))
+    return Used(mean, square / product)
 
 
 _SAME = 2.0**-48
@@ -204,7 +205,7 @@ def _weigh_exactness(case: Case, found: Found) -> float:
     """
     unit = measure_unit(np.nan_to_num(case.y), case.dtype)
     theirs, ours = (np.abs(case.y - one.values) / unit for one in (found.prediction, case.right))
-    least = next((least for most, least in OFF_EXACT if np.all(theirs <= most)), math.inf)
+    least = next((least for most, least in OFF_EXACT if np.all((theirs <= most) | ~case.judged)), math.inf)
     missed = ours > least
     return float(np.minimum(np.add.reduce(missed, case.axes), OF_A_NUMBER).sum())
 

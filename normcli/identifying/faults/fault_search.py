@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -10,19 +11,25 @@ import numpy as np
 
 from normcli.checking.half_precision import may_be_of_float32
 from normcli.dtypes import get_eps
+from normcli.engine.run import run
 from normcli.identifying.faults.case_sampling import (
     MOST_IN_MEMORY,
     MOST_VALUES,
     choose_index,
+    find_counted,
     is_open,
+    leave_selection,
     open_case,
     open_wide_case,
 )
+from normcli.identifying.faults.claim import Claim, make_claim
 from normcli.identifying.faults.joint_search import find_places, recover
 from normcli.identifying.faults.shown_statistics import measure_doubt
-from normcli.identifying.faults.tables.places import UNKNOWN
-from normcli.identifying.faults.variant import Variant
+from normcli.identifying.faults.tables.masking import MASKING
+from normcli.identifying.faults.tables.places import MASKED, UNKNOWN
+from normcli.identifying.faults.variant import NOTHING, Variant
 from normcli.identifying.models.weight import CERTAIN
+from normcli.norms.request import Fill
 from normcli.norms.rules import Centre
 from normcli.tensors.mapped import fetch
 from normcli.tuples import NamedTuple
@@ -34,7 +41,6 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats
     from normcli.identifying.faults.case import Case
-    from normcli.identifying.faults.claim import Claim
     from normcli.norms.plan import Plan
     from normcli.results.arguments import Problem
 
@@ -262,31 +268,58 @@ def shows_nothing(subject: Problem) -> bool:
     return bool(np.all(view == view.min(plan.grid.view_axes, keepdims=True)))
 
 
-def counts_masked(subject: Problem, y: NDArray[Any], dtype: np.dtype[Any]) -> bool:
-    """Whether every unmasked y is, within rounding, the result of the norm without the mask.
+def claims_of_padding(subject: Problem, y: NDArray[Any], dtype: np.dtype[Any]) -> tuple[Claim, ...]:
+    """Return the claim that y is right where values count, and differs elsewhere; empty if it does not.
 
-    The kernel's statistics then count the masked values too. False without a mask.
+    Of groups too large to look for faults in them, also the claim that masked values count.
 
     Parameters
     ----------
     subject : Problem
-        The requested norm, with its mask, and its input x.
+        The requested norm, with its mask or slice, and its input x.
     y : ndarray
         The output, of the plan's shape.
     dtype : numpy.dtype
         The dtype to which y was rounded.
     """
-    plan, selection = subject.plan, subject.inputs.selection
-    if selection is None or selection.mask is None or not plan.has_groups:
-        return False
-    case = open_case(subject._replace(inputs=subject.inputs._replace(selection=None)), y, dtype)
-    view = np.broadcast_to(selection.mask, plan.grid.shape).reshape(plan.grid.view_shape)
-    counted = view[choose_index(plan, MOST_VALUES)]
-    return bool(counted.any()) and not np.any(case.differs & counted)
+    plan, inputs, selection = subject.plan, subject.inputs, subject.inputs.selection
+    if selection is None or not plan.has_groups or not selection.count(subject.values):
+        return ()
+    masked = open_case(subject, y, dtype)
+    if masked.differs.any():
+        first = () if is_open(subject) else MASKING[0].vary(masked)
+        tried = (masked.hold((MASKING[0].fault,), (one,)) for one in itertools.islice(first, 1))
+        return tuple(make_claim(masked, one) for one in tried if one.share == 1.0)
+    index = choose_index(plan, MOST_VALUES)
+    case, others = open_case(leave_selection(subject), y, dtype), ~find_counted(subject, index)
+    filled = inputs._replace(selection=selection._replace(fill=Fill.NORMALIZE))
+    exact = run(plan.change_spec(dtype="float64"), fetch(subject.values), filled)[0]
+    written: dict[str, Floats | float] = {"x": case.x, "0": 0.0, "NaN": math.nan, "beta": case.beta}
+    every = [(name, Variant(result=_spread(case, one), noise=np.zeros(()))) for name, one in written.items()]
+    every += [
+        ("normalized", Variant(result=exact.reshape(plan.grid.view_shape)[index])),
+        ("normalized", NOTHING),
+    ]
+    found = [name for name, one in every if case.explains(case.predict(one))[others].all()]
+    asked = _FILLED[selection.fill]
+    if asked in found:
+        return ()
+    values = {"what": found[0] if found else "another number", "asked": asked}
+    fault = MASKED.fault._replace(remedy=MASKED.fault.remedy.format(**values))
+    causes, shown = (MASKED.fault.words.format(**values),), ("every value that counts is right",)
+    return (Claim((fault,), plan, causes, misfit=0.0, bits=math.inf, shown=shown, rank=1.0),)
+
+
+_FILLED = {Fill.PASS: "x", Fill.ZERO: "0", Fill.NAN: "NaN", Fill.NORMALIZE: "normalized"}
+"""The words for what y should be where values do not count."""
+
+
+def _spread(case: Case, values: Floats | float) -> Floats:
+    return np.broadcast_to(values, case.x.shape)
 
 
 def is_off_by_rounding(subject: Problem, y: NDArray[Any], dtype: np.dtype[Any], times: float = 1.0) -> bool:
-    """Whether y agrees with the norm's exact result within rounding, in the first 2¹⁶ values or so.
+    """Whether y agrees with the norm's exact result within rounding, in the first 2¹⁶ values or so that count.
 
     A y of float64 that a kernel calculated in float32 agrees too. False for an empty x.
 
@@ -304,6 +337,8 @@ def is_off_by_rounding(subject: Problem, y: NDArray[Any], dtype: np.dtype[Any], 
     if not (y.size and subject.plan.has_groups):
         return False
     case = open_case(subject, y, dtype)
+    if not case.judged.any():
+        return False
     shorter = (replace(case, precision="float32"),) if may_be_of_float32(subject.values, y) else ()
     ways = (case, *shorter)  # float64 that was calculated in less
     rights = ((one, one.right._replace(allowed=times * one.right.allowed)) for one in ways)

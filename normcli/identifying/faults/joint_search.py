@@ -85,11 +85,12 @@ def open_joints(cases: Sequence[Case], saved: str | None = None, *, in_parts: bo
             return rank_claims([make_claim(cases[0], one) for one in _try_beta(cases[0])], is_asked=True)
         if not cases:
             return ()
-        if np.ptp(cases[0].y) == 0.0:  # which any divisor makes, if it is large enough
+        if np.ptp(cases[0].y[cases[0].judged]) == 0.0:  # which any divisor makes, if it is large enough
             rows = OVERFLOWS if len(cases) == 1 else ()
             return rank_claims([make_claim(cases[0], one) for one in try_all(cases[0], rows)])
-        if len(cases) == 1 and cases[0].count == 1 and cases[0].eps and np.isnan(cases[0].y).all():
-            return rank_claims([make_claim(cases[0], one) for one in try_all(cases[0], DDOFS)])
+        if len(cases) == 1 and cases[0].count == 1 and np.isnan(cases[0].y).all():
+            found = try_all(cases[0], DDOFS) if cases[0].eps else _find_parts(cases[0], None)  # 0 / 0
+            return rank_claims([make_claim(cases[0], one) for one in found], is_asked=True)
         claims = _open(tuple(cases), in_parts=in_parts)
         if cases[0].arithmetic < _SHORTER and (not claims or claims[0].rank > 1.0):
             claims += _open(_list_careless(tuple(cases)), in_parts=in_parts)
@@ -208,13 +209,15 @@ def _find_parts_of_right(case: Case) -> Iterator[Found]:
     return _find_parts(case, ())
 
 
-def _find_parts(case: Case, rows: Sequence[Row] = STATISTICS) -> Iterator[Found]:
+def _find_parts(case: Case, rows: Sequence[Row] | None = STATISTICS) -> Iterator[Found]:
     """Yield findings that only a region of y is wrong; outside, y is the norm's result, right or with a fault.
 
     Each also says what fills the region, or only that it is wrong. The region may be a few scattered values.
-    `rows` are the rows of fault tables that are tried outside, in addition to those of `try_rest`.
+    `rows` are the rows of fault tables that are tried outside, in addition to those of `try_rest`; None for no
+    fault outside.
     """
-    tried = [*(one for one in try_all(case, rows) if one.share >= LIKELY), *try_rest(case)]
+    every = () if rows is None else (*try_all(case, rows), *try_rest(case))
+    tried = [one for one in every if one.share >= LIKELY]
     right = Found((), (), case.right, ~case.differs)
     whole = [right, *(one for one in tried if one.moves(right) and _holds_beyond_a_group(case, one))]
     for one in sorted(whole, key=lambda one: -one.share)[:_MOST_WHOLE]:

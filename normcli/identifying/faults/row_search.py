@@ -69,10 +69,13 @@ def try_exact(case: Case) -> list[Found]:
     divisors a kernel's rounding may change alike, and if half of y is within 16 units in the last place.
     """
     unit, (most, least) = measure_unit(np.nan_to_num(case.y), case.dtype), OFF_EXACT[-1]
-    if case.y.size < _LEAST_GROUPS * case.count or np.median(np.abs(case.y - case.right.values) / unit) < least:
+    off = np.abs(case.y - case.right.values)[case.judged] / unit[case.judged]
+    if case.divisor.size < _LEAST_GROUPS or np.median(off) < least:
         return []
     tried = (one for one in try_all(case, ONE_NUMBER) if not one.is_fitted)
-    exact = (one for one in tried if np.all(np.abs(case.y - one.prediction.values) <= most * unit))
+    exact = (
+        one for one in tried if np.all((np.abs(case.y - one.prediction.values) <= most * unit) | ~case.judged)
+    )
     return keep_likeliest(case, exact)
 
 
@@ -296,8 +299,8 @@ def _may_have_lines(case: Case, gamma: Floats, beta: Floats) -> bool:
     (few, places), (x, square) = thin_out(case), _centre(case)
     gamma, beta = (cut_at(p, places) if p.ndim else p for p in (gamma, beta))
     y = (few.y - beta) / gamma
-    y = y - few.average(y)
-    left = 1.0 - few.average(x * y) ** 2 / (square * few.average(y * y))
+    y = y - few.average_judged(y)
+    left = 1.0 - few.average_judged(x * y) ** 2 / (square * few.average_judged(y * y))
     return bool(2 * np.count_nonzero(left > _UNLIKE_LINES) <= left.size)
 
 
@@ -305,8 +308,8 @@ def _may_have_lines(case: Case, gamma: Floats, beta: Floats) -> bool:
 def _centre(case: Case) -> tuple[Floats, Floats]:
     """Return a sample's x − mean of its group, and the mean square of these differences in each group."""
     few = thin_out(case).case
-    x = few.x - few.average(few.x)
-    return x, few.average(x * x)
+    x = few.x - few.average_judged(few.x)
+    return x, few.average_judged(x * x)
 
 
 def _has_lines(case: Case, least: float = 1.0) -> bool:

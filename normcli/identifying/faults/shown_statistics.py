@@ -42,14 +42,14 @@ def measure_doubt(case: Case) -> Used:
     used = case.used
     weight, y = weigh_standardized(case)
     moved = (case.x - used.mean) / used.divisor
-    centre = case.average(weight * moved) if case.centres else 0.0
+    centre = case.average_judged(weight * moved) if case.centres else 0.0
     size = case.gamma * case.factor
     rounding = _OF_ONE_ROUNDING * measure_unit(np.nan_to_num(case.y), case.dtype) / size
-    least = case.average(np.where(weight > 0.0, weight * np.square(rounding), 0.0))
+    least = case.average_judged(np.where(weight > 0.0, weight * np.square(rounding), 0.0))
     free = np.maximum(1.0, _count_distinct(case) - 1.0 - case.centres)
-    off = np.sqrt(np.maximum(case.average(weight * np.square(y - moved)), least) / free)
+    off = np.sqrt(np.maximum(case.average_judged(weight * np.square(y - moved)), least) / free)
     rounded = _OF_ONE_ROUNDING * case.arithmetic
-    of_divisor = np.hypot(off / np.sqrt(case.average(weight * np.square(moved - centre))), rounded)
+    of_divisor = np.hypot(off / np.sqrt(case.average_judged(weight * np.square(moved - centre))), rounded)
     size = 1.0 + case.average(np.abs(case.x)) / np.abs(used.divisor)
     return Used(np.sqrt(off**2 + np.square(centre * of_divisor) + np.square(rounded * size)), of_divisor)
 
@@ -63,7 +63,7 @@ def _count_distinct(case: Case) -> Floats:
     if not case.centres and case.gamma.size == 1:
         rows = np.frexp(np.abs(rows))[0]
     rows = np.sort(rows.reshape(*rows.shape[: rows.ndim - len(case.axes)], -1))
-    counts = 1.0 + np.count_nonzero(np.diff(rows), -1)
+    counts = 1.0 + np.count_nonzero(np.diff(rows) > 0.0, -1)  # NaN is last
     return np.expand_dims(counts, case.axes)
 
 
@@ -134,8 +134,9 @@ _OF_A_GROUP = 1.0
 
 @np.errstate(all="ignore")
 def weigh_one_pass(
-    rows: Floats, divisors: Floats, right: Floats, dtype: np.dtype[Any], unbiasing: float, *, outside: bool
-) -> float:
+    rows: Floats, counts: Floats, divisors: Floats, right: Floats, dtype: np.dtype[Any], unbiasing: Floats,
+    *, outside: bool,
+) -> float:  # fmt: skip
     """Return the evidence, in bits, that variances have the errors of E[x²] − E[x]² in a known order of sums.
 
     Errors of the same size alone are none: those of any wrong divisor may be as large. A group counts how much
@@ -146,17 +147,19 @@ def weigh_one_pass(
     ----------
     rows : ndarray, shape (groups, values)
         The values of x.
+    counts : ndarray, shape (groups,) or (1,)
+        The number of values in each group that count; the others are 0.
     divisors, right : ndarray, shape (groups,)
         The divisors recovered from y, and the right variances.
     dtype : numpy.dtype
         The dtype of the sums.
-    unbiasing : float
+    unbiasing : ndarray, shape (groups,) or (1,)
         The factor n / (n − ddof).
     outside : bool
         Whether eps is added outside the root.
     """
     rows = rows.astype(dtype)
-    count, found = dtype.type(rows.shape[1]), []
+    count, found = counts.astype(dtype), []
     every = [(divisors - eps) ** 2 if outside else divisors**2 - eps for eps in COMMON_EPS]
     for add in _ADDED:
         mean, square = add(rows) / count, add(rows * rows) / count

@@ -78,7 +78,7 @@ def _find_statistics(case: Case) -> Iterator[Found]:
     }
     faults = {name: UNKNOWN[name].fault for name in every}
     if not case.centres:
-        faults["divisor"] = faults["divisor"]._replace(words="the divisor is another")
+        faults["divisor"] = faults["divisor"]._replace(words="the divisor is wrong")
     tried = (case.hold((faults[name],), (variant,)) for name, variant in every.items())
     yield from itertools.islice((found for found in tried if found.explained.all()), 1)
 
@@ -126,11 +126,12 @@ def _fit_parameters(case: Case, axes: tuple[int, ...], names: list[str]) -> Iter
     Of these, those of `names` are yielded; with gamma, beta may always be another. `axes` are the axes of the
     view along which gamma and beta have length 1.
     """
-    x, y, gamma, beta = case.standardized, case.y, case.gamma, case.beta
+    x, y, gamma, beta, judged = case.standardized, case.y, case.gamma, case.beta, case.judged
     if "gamma" in names:
-        yield {"gamma": (x * (y - beta)).sum(axes, keepdims=True) / (x * x).sum(axes, keepdims=True)}
+        product, square = (np.sum(x * values, axes, keepdims=True, where=judged) for values in (y - beta, x))
+        yield {"gamma": product / square}
     if "beta" in names:
-        yield {"beta": (y - gamma * x).mean(axes, keepdims=True)}
+        yield {"beta": np.mean(y - gamma * x, axes, keepdims=True, where=judged)}
     if "gamma" in names:
         kept = tuple(axis for axis in range(x.ndim) if axis not in axes)
         fitted = fit_lines(x, y, kept, through_zero=False, refinements=0)

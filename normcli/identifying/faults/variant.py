@@ -171,14 +171,14 @@ def fit_used(case: Any) -> Used:
     """
     weight, y = weigh_standardized(case)
     moved = case.x - case.own_mean
-    centre_x, centre_y = (case.average(weight * values) for values in (moved, y))
+    centre_x, centre_y = (case.average_judged(weight * values) for values in (moved, y))
     moved = moved - centre_x
-    a = case.average(weight * moved * (y - centre_y)) / case.average(weight * moved**2)
+    a = case.average_judged(weight * moved * (y - centre_y)) / case.average_judged(weight * moved**2)
     moved = np.where(a == 0.0, 0.0, centre_x - centre_y / a)
     line = Used(case.own_mean + moved, 1.0 / a)
     if case.centres:
         return line
-    through_zero = case.average(weight * case.x**2) / case.average(weight * case.x * y)
+    through_zero = case.average_judged(weight * case.x**2) / case.average_judged(weight * case.x * y)
     used = Used(np.zeros_like(line.mean), through_zero)
     fits = [find_share(case.explains(case.predict(Variant(*one)))) for one in (used, line)]
     return used if fits[0] >= fits[1] else line
@@ -227,7 +227,7 @@ def weigh_standardized(case: Any) -> tuple[Floats, Floats]:
     allowed = case.right.allowed + np.subtract(*units)
     gamma, beta = case.gamma * case.factor, case.beta * case.factor
     weight = np.where(np.isfinite(case.y), np.square(gamma / allowed), 0.0)
-    weight = weight / case.average(weight)
+    weight = weight / case.average_judged(weight)
     y = np.where(np.isfinite(case.y), (case.y - beta) / gamma, 0.0)
     return np.where(gamma == 0.0, 0.0, weight), np.where(gamma == 0.0, 0.0, y)
 

@@ -126,7 +126,9 @@ _RANGES = {q: f"the range from {q} % to {100 - q} %" for q in (1, 2, 5, 10, 20)}
 SPREADS: Mapping[str, Callable[[Floats], Floats]] = {
     "nothing": lambda rows: np.ones(len(rows)),
     "the standard deviation": lambda rows: rows.std(-1),
-    "the standard deviation of n − 1": lambda rows: rows.std(-1, ddof=1),
+    "the standard deviation of n − 1": lambda rows: (
+        rows.std(-1) * math.sqrt(1.0 + 1.0 / max(1, rows.shape[-1] - 1))
+    ),
     "the median absolute deviation": _measure_median_deviation,
     "1.4826 times the median absolute deviation": lambda rows: 1.4826 * _measure_median_deviation(rows),
     "the mean absolute deviation": lambda rows: np.abs(rows - rows.mean(-1, keepdims=True)).mean(-1),

@@ -224,7 +224,7 @@ def _diagnose_kind(found: Identification, layout: Layout) -> Diagnosis:
         if size <= _OF_AN_INDEX * max(found.question.x.shape):
             unknown = ("each index of an axis has at most 2 values, which a gamma and a beta of its own fit",)
             return Diagnosis(
-                Kind.UNDECIDED, "y may be any norm with unknown gamma and beta", unknown, next_step=step
+                Kind.NONE, "y may be any norm with unknown gamma and beta", unknown, next_step=step
             )
     tried = "every norm was tried over all axes, and every map a · x + b"
     return Diagnosis(Kind.NONE, "nothing known explains y", (tried,), next_step=step)

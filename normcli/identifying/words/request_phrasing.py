@@ -11,8 +11,8 @@ from normcli.checking.fault import find_fault
 from normcli.checking.half_precision import find_saved_dtype
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.dtypes import get_eps, is_half
-from normcli.identifying.faults.case_sampling import takes_slice
-from normcli.identifying.faults.fault_search import counts_masked, is_off_by_rounding
+from normcli.identifying.faults.case_sampling import leave_selection
+from normcli.identifying.faults.fault_search import is_off_by_rounding
 from normcli.identifying.gated_norm import find_exact_eps
 from normcli.identifying.identify import identify
 from normcli.identifying.question import MOST_WORDS, Diagnosis, Kind, Question, add_clauses, count_words
@@ -66,8 +66,8 @@ def diagnose_actual(subject: Problem, actual: NDArray[Any], checked: Checked) ->
         The comparison of the tensor with the exact result.
     """
     values, saved, selection = subject.values, checked.saved, subject.inputs.selection
-    if selection is not None and not takes_slice(subject.plan) and selection.count(values) == values.size:
-        subject = subject._replace(inputs=subject.inputs._replace(selection=None))
+    if selection is not None and selection.count(values) == values.size:
+        subject = leave_selection(subject)
     if saved is None:
         told = _diagnose(subject, actual, checked)
         half = None if told is None else find_saved_dtype(actual)
@@ -113,16 +113,6 @@ def _diagnose(subject: Problem, actual: NDArray[Any], checked: Checked) -> Diagn
         return None if gate is not None else diagnose_closer_convention(plan, values, actual, inputs)
     option = suggest_option(checked.comparisons[NORMALIZED])
     looser = None if option is None else f"normcli check {plan.norm.name} … {option}"
-    asked = values, actual, inputs.gamma, inputs.beta
-    if inputs.selection is not None and not takes_slice(plan):  # what a fault's table says is of whole groups
-        if counts_masked(subject, actual, choose_counting_dtype(actual.dtype)):
-            cause, remedy = "values count that are masked", "leave masked values out of mean and variance"
-            if plan.request.over is not None:
-                cause, remedy = "values count that are not in the slice", "take statistics over the slice"
-            shown = "with all values counted, rounding explains every other value"
-            return Diagnosis(Kind.NORM, f"{plan.norm.name} differs: {cause}", (shown,), remedy=remedy)
-        found = identify(Question(*asked, plan.grid.layout.text))
-        return _diagnose_selected(plan, found, inputs.given, looser)
     is_gated = gate is not None or inputs.gated_input is not None
     if is_gated and is_half(actual.dtype) and (eps := find_exact_eps(subject, actual)) is not None:
         name = plan.norm.name  # in half precision other faults come near, too
@@ -130,36 +120,25 @@ def _diagnose(subject: Problem, actual: NDArray[Any], checked: Checked) -> Diagn
         remedy = f"normcli {name} … --eps {eps:g}"
         evidence = ("with that, every value is the exact one, rounded",)
         return Diagnosis(Kind.NORM, cause, evidence, remedy=remedy, fault="stats-eps-other")
-    found = identify(Question(*asked, plan.grid.layout.text, subject=subject))
-    if gate is not None and not found.claims:
-        told = _diagnose_gated(subject, actual, looser)
-        if told.verdict != Kind.NONE or found.nearest is None:
+    found = identify(
+        Question(values, actual, inputs.gamma, inputs.beta, plan.grid.layout.text, subject=subject)
+    )
+    if not (gate is None and inputs.selection is None) and not found.claims:
+        told = _diagnose_rounding(subject, actual, looser)
+        if told.verdict != Kind.NONE or (found.nearest is None and gate is not None):
             return told
     return diagnose_request(plan, found, inputs.given, looser)
 
 
-def _diagnose_selected(plan: Plan, found: Identification, given: Given | None, looser: str | None) -> Diagnosis:
-    """Return the diagnosis of a tensor with a mask or slice; `found` is the identification without these.
-
-    `given` are running statistics or None, `looser` the command with the smallest tolerance or None.
-    """
-    if any(match.affine != ESTIMATED for match in found.matches):
-        return diagnose_request(plan, found, given, looser)
-    cause, step = "nothing known explains y with that slice", "check it without --over"
-    if plan.request.over is None:
-        cause = "nothing known explains y with that mask"
-        step = "check it without the mask, on values that all count"
-    return Diagnosis(Kind.NONE, f"{plan.norm.name} differs: {cause}", next_step=step)
-
-
-def _diagnose_gated(subject: Problem, actual: NDArray[Any], looser: str | None) -> Diagnosis:
-    """Return the diagnosis of a gated tensor that no fault explains: it may differ only by rounding.
+def _diagnose_rounding(subject: Problem, actual: NDArray[Any], looser: str | None) -> Diagnosis:
+    """Return the diagnosis of a gated or masked tensor that no fault explains: it may differ only by rounding.
 
     `looser` is the command with the smallest tolerance at which the tensor passes, or None.
     """
     name, dtype = subject.plan.norm.name, choose_counting_dtype(actual.dtype)
     if is_off_by_rounding(subject, actual, dtype):
-        steps = ("the norm, the activation and the product may each be rounded",) if is_half(dtype) else ()
+        is_half_gated = is_half(dtype) and subject.inputs.gate is not None
+        steps = ("the norm, the activation and the product may each be rounded",) if is_half_gated else ()
         return Diagnosis(Kind.NORM, f"{name} differs by rounding alone", steps, remedy=looser)
     if is_half(dtype) and is_off_by_rounding(subject, actual, dtype, _MORE_ROUNDINGS):
         cause = f"{name} may differ by rounding in {dtype.name} alone"

@@ -2,7 +2,7 @@
 
 - `kernel`: a norm in NumPy whose parts can be replaced, its layers and its data
 - `row`: the columns of the tables
-- `around`, `order`, `statistics`, `stored`, `parameters`, `behind`, `where`: the rows, by the joint that is moved
+- `around`, `order`, `statistics`, `masking`, `stored`, `parameters`, `behind`, `where`: the rows, by the joint that is moved
 - `today`: their kernels on layers with a slice, or with a gamma of each sample or head
 """
 
@@ -21,7 +21,7 @@ from normcli.numerics.elements.gate import Gated
 from normcli.numerics.rounding import widen
 from normcli.results.given_inputs import SelectionRequest, select
 from normcli.tensors.residual import Addends
-from tests.plants.faults import around, behind, order, parameters, statistics, stored, today, where
+from tests.plants.faults import around, behind, masking, order, parameters, statistics, stored, today, where
 from tests.plants.faults.kernel import Array, Kernel, Layer, Way, make_kernel
 from tests.plants.faults.row import Row
 
@@ -32,6 +32,7 @@ TABLE = (
     *around.ROWS,
     *order.ROWS,
     *statistics.ROWS,
+    *masking.ROWS,
     *stored.ROWS,
     *parameters.ROWS,
     *behind.ROWS,
@@ -81,7 +82,7 @@ class Wrong:
         """What is given beside x, in the shapes of the plan."""
         kernel, plan, gate = self.kernel, self.kernel.plan, Gated(widen(self.kernel.other))
         fitted = {name: plan.fit_parameter(name, values) for name, values in kernel.parameters.items()}
-        selection = select(plan, kernel.tensor, SelectionRequest())
+        selection = select(plan, kernel.tensor, SelectionRequest(lengths=kernel.lengths or None))
         before = gate._replace(times=kernel.addend) if self.row.other == "gate before" else None
         after = gate if self.row.other == "gate" else None
         return Inputs(

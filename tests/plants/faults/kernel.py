@@ -15,6 +15,7 @@ from normcli.norms.plan import Plan, make_plan
 from normcli.norms.request import Request
 from normcli.norms.rules import Centre
 from normcli.numerics.statistics.solution import Given
+from normcli.results.given_inputs import make_length_mask
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -35,6 +36,8 @@ class Layer:
         Whether it takes running statistics in place of its own.
     gamma : float
         What the values of gamma lie about.
+    lengths : tuple of int
+        How many positions of each sample count; empty where all do.
     """
 
     norm: str
@@ -43,6 +46,7 @@ class Layer:
     names: tuple[str, ...] = ("gamma", "beta")
     evaluates: bool = False
     gamma: float = 1.0
+    lengths: tuple[int, ...] = ()
 
     def ask(self, **changes: Any) -> Request:
         """Return the request, with some options changed."""
@@ -77,6 +81,21 @@ GN = Layer("gn", (4, 12, 5, 5), {"groups": 4})
 ZSCORE = Layer("zscore", (40, 6), names=())
 EVALUATED = Layer("bn", (8, 6, 5, 5), evaluates=True)
 EVALUATED_ROWS = Layer("bn", (32, 12), evaluates=True)
+BN_LENGTHS = Layer("bn", (6, 9, 8), {"layout": "NLC"}, lengths=(9, 4, 7, 2, 5, 8))
+IN_LENGTHS = Layer("in", (4, 6, 40), lengths=(40, 23, 31, 12))
+GN_LENGTHS = Layer("gn", (4, 8, 20), {"groups": 4}, lengths=(20, 11, 16, 7))
+LN_LENGTHS = Layer(
+    "ln", (8, 16, 40), {"axes": "LC", "layout": "NLC", "feature_axes": 2}, lengths=(16, 9, 12, 5, 14, 7, 16, 11)
+)
+RMS_LENGTHS = Layer(
+    "rms",
+    (8, 16, 40),
+    {"axes": "LC", "layout": "NLC", "feature_axes": 2},
+    ("gamma",),
+    lengths=(16, 9, 12, 5, 14, 7, 16, 11),
+)
+ZSCORE_LENGTHS = Layer("zscore", (4, 30, 6), {"axes": "NL", "layout": "NLC"}, (), lengths=(30, 17, 22, 9))
+MASKED = BN_LENGTHS, IN_LENGTHS, GN_LENGTHS, LN_LENGTHS, RMS_LENGTHS, ZSCORE_LENGTHS
 
 
 class Way(NamedTuple):
@@ -117,6 +136,8 @@ class Kernel:
         The tensor without the residual, or without the gate before the norm.
     gates : bool
         Whether silu of `other` should multiply the result.
+    lengths : tuple of int
+        How many positions of each sample count; empty where all do.
     """
 
     plan: Plan
@@ -127,6 +148,7 @@ class Kernel:
     rng: np.random.Generator
     addend: Array
     gates: bool = False
+    lengths: tuple[int, ...] = ()
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -148,9 +170,17 @@ class Kernel:
         """The reduced axes of the view."""
         return self.plan.grid.view_axes
 
+    @functools.cached_property
+    def mask(self) -> Array:
+        """True for the values of the view that count."""
+        mask = make_length_mask(self.plan, self.lengths) if self.lengths else np.True_
+        return np.broadcast_to(mask, self.shape).reshape(self.plan.grid.view_shape)
+
     @property
-    def n(self) -> int:
-        """How many values a statistic is of: those of a group, or of its slice."""
+    def n(self) -> Any:
+        """How many values a statistic is of: those of a group, of its slice, or in each group that count."""
+        if self.lengths:
+            return self.mask.sum(self.axes, keepdims=True).astype(self.work)
         first, last = self.plan.request.over or (0, self.plan.grid.group_size)
         return last - first
 
@@ -181,6 +211,8 @@ class Kernel:
 
     def average(self, values: Array) -> Array:
         """Return the mean of each group, or of its slice."""
+        if self.lengths:
+            return np.where(self.mask, values, 0.0).sum(self.axes, keepdims=True, dtype=self.work) / self.n
         over = self.plan.request.over
         return (values if over is None else values[..., slice(*over)]).mean(self.axes, keepdims=True)
 
@@ -227,7 +259,7 @@ class Kernel:
             divisor = np.sqrt((self.square if square is None else square) + self.eps)
         standardized = ((self.x if x is None else x) - mean) / divisor
         y = standardized * (self.gamma if gamma is None else gamma) + (self.beta if beta is None else beta)
-        return y.reshape(self.shape)
+        return np.where(self.mask, y, self.x).reshape(self.shape)
 
     @property
     def divisor(self) -> Array:
@@ -270,7 +302,7 @@ def make_kernel(
     if other == "gate before":
         factor = beside.astype(np.float64) / (1 + np.exp(-beside.astype(np.float64)))
         x = (addend.astype(np.float64) * factor).astype(np.float64 if way.dtype == "float64" else np.float32)
-    return Kernel(plan, x, parameters, given, beside, rng, addend, gates=other == "gate")
+    return Kernel(plan, x, parameters, given, beside, rng, addend, other == "gate", layer.lengths)
 
 
 def _draw(shape: tuple[int, ...], axes: tuple[int, ...], offset: float, rng: np.random.Generator) -> Array:

@@ -1,18 +1,38 @@
-"""Faults on the layers of today: statistics over a slice, a gamma of each sample, and one of each head."""
+"""Faults on the layers of today: statistics over a slice or of some positions, a gamma of each sample or head."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from tests.plants.faults import behind, parameters, statistics
-from tests.plants.faults.kernel import ADALN, LN, LN_ROWS, LN_SLICE, QK, RMS, RMS_ROWS, RMS_SLICE
+from tests.plants.faults.kernel import (
+    ADALN,
+    BN,
+    BN_LENGTHS,
+    IN,
+    IN_LENGTHS,
+    LN,
+    LN_ROWS,
+    LN_SLICE,
+    QK,
+    RMS,
+    RMS_ROWS,
+    RMS_SLICE,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.plants.faults.row import Row
 
-_ALIKE = ((LN_SLICE, (LN, LN_ROWS)), (RMS_SLICE, (RMS, RMS_ROWS)), (ADALN, (LN,)), (QK, (RMS,)))
+_ALIKE = (
+    (LN_SLICE, (LN, LN_ROWS)),
+    (RMS_SLICE, (RMS, RMS_ROWS)),
+    (ADALN, (LN,)),
+    (QK, (RMS,)),
+    (BN_LENGTHS, (BN, LN)),
+    (IN_LENGTHS, (IN, LN)),
+)
 """Each layer, and those whose faults it may have too."""
 
 _STATISTICS = (
@@ -34,6 +54,10 @@ _ALIKE_HERE = {
 """Kernels that make what is right on a layer, or what another statistic of the slice gives as well."""
 
 
+_NOT_MASKED = "stats-partial", "after-quantized"
+"""Faults that are not looked for beside a mask."""
+
+
 def _list_rows() -> Iterator[Row]:
     named = {f"stats-{name}" for name in _STATISTICS.split()}
     of_groups = [row for row in statistics.ROWS if row.ids[0] in named]
@@ -42,6 +66,7 @@ def _list_rows() -> Iterator[Row]:
             continue
         for layer, like in _ALIKE:
             is_left_out = layer in row.layers or layer in _ALIKE_HERE.get(row.words, ())
+            is_left_out |= bool(layer.lengths) and row.ids[0] in _NOT_MASKED
             if not is_left_out and any(one in row.layers for one in like):
                 yield row._replace(layers=(layer,), times=1)
 

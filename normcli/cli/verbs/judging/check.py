@@ -169,7 +169,7 @@ def _run(settings: Settings, **own: Any) -> None:
 
     Says which value is the worst and where it lies, how far all are off in units of the last place (ulp), and
     which groups differ; then what the tensor has otherwise than the norm that was asked for, and what
-    to mend. Exit code: 0 if all agree, 1 if any differs. Of a folder that normcli golden wrote, all files.
+    to fix. Exit code: 0 if all agree, 1 if any differs. Of a folder that normcli golden wrote, all files.
 
     With --backward, gradients are checked: those of a loss whose derivative by the normalized tensor is --dy;
     with --gate that of the gate too. Of wrong ones it says how: a term that is missing or taken twice, a sign,

@@ -38,7 +38,7 @@ def _run(
     With --gate, a norm times the activation of z is looked for, and the norm of x times that.
 
     The last lines are the cause, the evidence, what fits as well, a command that gives y (reproduce) or passes
-    it (accept), or what to change in the kernel (mend), and what would tell more. JSON has them as cause,
+    it (accept), or what to change in the kernel (fix), and what would tell more. JSON has them as cause,
     evidence, alternatives, remedy and next_step, beside verdict (norm, fault, affine, undecided or none) and
     the fault's id; that of check has them as diagnosis.
 

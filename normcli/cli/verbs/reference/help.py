@@ -307,7 +307,7 @@ def _list_joints() -> Topic:
     """List where a norm may be wrong.
 
     check and identify name one of these where it gives every value of a tensor, or every one of a part of it.
-    JSON has its id as fault; ids stay as they are. Below an id stand the cause, what to mend, and the fault in
+    JSON has its id as fault; ids stay as they are. Below an id stand the cause, what to fix, and the fault in
     NumPy, where x is the input, y the right result, xhat that before gamma and beta, d the divisor, r a
     residual, z a gate; in backward passes g is dy · gamma, and right the right gradient. What N, K, A or AXIS
     is, the tensor shows.
@@ -327,7 +327,7 @@ def _list_faults(joint: str) -> Callable[[], Topic]:
         rows = {}
         for fault in (each.generalize() for each in (*(row.fault for row in FAULTS), *list_faults())):
             if fault.id.startswith(f"{joint}-"):
-                rows[fault.id] = "\n".join((fault.words, f"mend: {fault.remedy}", fault.example))
+                rows[fault.id] = "\n".join((fault.words, f"fix: {fault.remedy}", fault.example))
         return f"{JOINTS[joint].capitalize()} ({joint}-)", rows
 
     return list_rows
@@ -336,7 +336,7 @@ def _list_faults(joint: str) -> Callable[[], Topic]:
 def _list_symptoms() -> Topic:
     """List what people report of norms, and the command that names the cause.
 
-    Below a symptom stand the command, the line of its answer that says what is wrong, what mends it, and the
+    Below a symptom stand the command, the line of its answer that says what is wrong, what fixes it, and the
     public thread that reports it. In commands, -i is what the model, port or kernel was given, and --actual is
     what it returned. The tensors of each recipe, and whole answers, are on the site that samples/site builds.
     """

@@ -3,6 +3,7 @@
 * `around`: the inputs of the norm: casts of x, the residual, the gate
 * `counting`: statistics of other values: padding, wrong counts, slices, shards
 * `borrowing`: statistics of another group, or over other axes
+* `masking`: a mask that is ignored, inverted or off by one; masked values in a count or a sum
 * `dividing`: mean and divisor: eps, ddof, medians, approximate roots, statistics in half precision
 * `scaling`: other centres and divisors, of any norm; those of the first rows alone
 * `summing`: sums that overflow, underflow, cancel (E[x²] − E[x]²), or are added in half precision

@@ -45,7 +45,7 @@ def _use(other: Case, more: Floats | float = 0.0, **values: Any) -> Variant:
 
 def _normalize(case: Case, x: NDArray[Any]) -> Case:
     """Return the case with another input of the norm, `x`."""
-    return replace(case, x=widen(x))
+    return replace(case, x=np.where(case.judged, widen(x), np.nan))
 
 
 def _list_kinds(addends: Addends) -> tuple[ResidualSum, ...]:
@@ -94,7 +94,7 @@ def _round_otherwise(case: Case, addends: Addends) -> Iterator[Variant]:
 def _add_behind(case: Case, addends: Addends) -> Iterator[Variant]:
     residual = widen(addends.residual)
     alone = _normalize(case, addends.values)
-    for one, where in ((alone, "behind the norm, not before"), (case, "behind the norm, too")):
+    for one, where in ((alone, "after the norm, not before it"), (case, "after the norm, too")):
         yield _use(one, residual, where=where)
 
 
@@ -146,7 +146,7 @@ def _replace_input(list_inputs: Callable[[Case], Inputs]) -> Callable[[Case], It
         few, places = thin_out(case)
         for values, *other in list_inputs(case):
             x, off = other
-            is_another = np.isfinite(x).all() and bool((x != case.x).any())
+            is_another = np.isfinite(x[case.judged]).all() and bool(((x != case.x) & case.judged).any())
             if is_another and _lie_on_lines(few, *(cut_at(each, places) for each in other)):
                 yield _use_rounded(case, x, off, **values)
 
@@ -243,8 +243,10 @@ def _drop(case: Case) -> Inputs:
     """Yield x with 0 where y shows a dropout before the norm, and with other values times 1 / (1 − p).
 
     Nothing if fewer than 8 values are dropped, if these lack a sign that others have (as behind a relu), if
-    their share is no p of one or two digits, or if it differs by group more than by chance.
+    their share is no p of one or two digits, if it differs by group more than by chance, or for groups of one.
     """
+    if case.count == 1:
+        return
     dropped = _find_dropped(case)
     for _ in range(_REFINEMENTS):
         other = replace(case, x=np.where(dropped, 0.0, case.x), stored=None)

@@ -140,8 +140,8 @@ def _take_other_axes(case: Case) -> Iterator[Variant]:
     choices = (itertools.combinations(wide, count) for count in range(1, len(wide) + 1))
     for axes in itertools.chain.from_iterable(choices):
         if axes != tuple(own):
-            mean = case.x.mean(axes, keepdims=True) if case.centres else np.zeros([1] * case.x.ndim)
-            square = ((case.x - mean) ** 2).mean(axes, keepdims=True)
+            mean = case.average(case.x, axes) if case.centres else np.zeros([1] * case.x.ndim)
+            square = case.average((case.x - mean) ** 2, axes)
             over = "×".join(case.name_axis(axis) for axis in axes)
             yield from label(replace_statistics(case, mean, square, names), over=over)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.checking.fault import Row, list_padded_counts, list_padded_moments
+from normcli.identifying.faults.case import average
 from normcli.identifying.faults.tables.dividing import replace_mean
 from normcli.identifying.faults.variant import NEAR, Variant, is_near, label
 from normcli.identifying.sampling import spread_indices
@@ -73,10 +74,10 @@ def _miscount(case: Case) -> Iterator[Variant]:
 
     The numbers are n − 1 and n + 1 for groups of n values, and the numbers that the divisors and means
     recovered from y show, if they are between n / 2 and 2 n, products of lengths of axes, 1, or n as an integer
-    of 8 bits holds it. For the squares of a norm with a mean, n and n − 1
-    are left out: they are another ddof, which has a fault of its own. Nothing with running statistics.
+    of 8 bits holds it. For the squares of a norm with a mean, n and n − 1 are left out: they are another ddof,
+    which has a fault of its own. Nothing with running statistics, or with groups of several n.
     """
-    if "stored" in case.parts:
+    if "stored" in case.parts or case.counts.ndim:
         return
     n, counts = case.count, {case.count - 1, case.count + 1}
     solved = float(np.median(case.square * case.freedom / (case.used.divisor**2 - case.eps)))
@@ -225,9 +226,9 @@ class Summed(NamedTuple):
             (_VARIANCE, own, alone),
             (_VARIANCE, own, about),
             ("the mean is", mean, square),
-            (_VARIANCE, mean, square + moved**2),
-            (_VARIANCE, mean, raw / self.divided - mean**2),
-            (_VARIANCE, own + part, (self.squares - self.sums * part) / self.divided),
+            ("the mean is", mean, square + moved**2),
+            ("statistics are", mean, raw / self.divided - mean**2),
+            ("statistics are", own + part, (self.squares - self.sums * part) / self.divided),
         ]
 
 
@@ -237,11 +238,11 @@ def _list_weighted(case: Case) -> list[tuple[str, Variant]]:
 
     A kind is `partial` (sums of the first indices, divided by their number), `tail-skipped` (the same, divided
     by the group size) or `weighted`. Of each way to combine such sums, the two are tried that lead nearest to
-    the statistics recovered from y, if within 2 %. Empty for norms with a slice.
+    the statistics recovered from y, if within 2 %.
     """
     found: list[tuple[str, Variant]] = []
     shape = [1 if axis in case.axes else n for axis, n in enumerate(case.x.shape)]
-    for name, lines in () if "slice" in case.parts else _list_lines(case):
+    for name, lines in _list_lines(case):
         length, across = lines.shape[-1], lines.shape[-2]
         rows = lines.reshape(-1, across, length)
         own = [values.reshape(-1, 1) for values in (case.centre, case.square)]
@@ -340,10 +341,11 @@ def _share_out(case: Case) -> Iterator[tuple[int, int, tuple[int, ...], Floats, 
                 continue
             shape = (*case.x.shape[:axis], parts, length // parts, *case.x.shape[axis + 1 :])
             axes = tuple(other + (other >= axis) for other in case.axes)
-            x, count = case.x.reshape(shape), case.count / parts
-            mean = x.mean(axes, keepdims=True) if case.centres else np.zeros([1] * x.ndim)
-            total = ((x - mean) ** 2).sum(axes, keepdims=True)
-            yield axis, parts, shape, mean, total / max(1.0, count - (case.count - case.freedom))
+            x, counted = case.x.reshape(shape), None if case.counted is None else case.counted.reshape(shape)
+            counts = case.count / parts if counted is None else counted.sum(axes, keepdims=True)
+            mean = average(x, axes, counted) if case.centres else np.zeros([1] * x.ndim)
+            square = average((x - mean) ** 2, axes, counted) * counts
+            yield axis, parts, shape, mean, square / np.maximum(1.0, counts - case.ddof)
 
 
 def _take_other_slice(case: Case) -> Iterator[Variant]:
@@ -366,7 +368,7 @@ def _take_other_slice(case: Case) -> Iterator[Variant]:
         count = case.count // (stop - start) * (end - first)
         total, square = (one.take([end], axis) - one.take([first], axis) for one in (sums, squares))
         moved_mean = total / count if case.centres else np.zeros_like(total)
-        square = (square - count * moved_mean**2) / max(1.0, count - (case.count - case.freedom))
+        square = (square - count * moved_mean**2) / max(1.0, count - case.ddof)
         if (first, end) != places and is_near(case.used.divisor, case.root(square)):
             there = f"all of {name}" if end - first == length else f"{option.format((first, end))} of {name}"
             found = Variant(case.centre + moved_mean, square=square, values={"there": there})
@@ -450,15 +452,15 @@ def _average_ends(case: Case, values: Floats, axis: int) -> Floats:
 
 COUNTING: Sequence[Row] = (
     Row("stats-slice", _take_other_slice, "slice"),
-    Row("stats-padded-variance", _pad("variance"), "mean"),
-    Row("stats-padded-mean", _pad("mean"), "mean"),
-    Row("stats-padded", _pad("both")),
+    Row("stats-padded-variance", _pad("variance"), "mean whole"),
+    Row("stats-padded-mean", _pad("mean"), "mean whole"),
+    Row("stats-padded", _pad("both"), "whole"),
     Row("stats-count", _miscount),
-    Row("stats-partial", _find("partial")),
-    Row("stats-tail-skipped", _find("tail-skipped")),
+    Row("stats-partial", _find("partial"), "whole"),
+    Row("stats-tail-skipped", _find("tail-skipped"), "whole"),
     Row("stats-shard", _shard),
-    Row("stats-weighted", _find("weighted")),
+    Row("stats-weighted", _find("weighted"), "whole"),
     Row("stats-averaged", _average_parts),
-    Row("stats-alike", _count_alike),
+    Row("stats-alike", _count_alike, "whole"),
 )  # fmt: skip
 """In the order of likelihood: of rows that explain equally much, the first is named."""

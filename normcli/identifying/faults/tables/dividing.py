@@ -58,10 +58,10 @@ _NORMAL_MAD = 1.4826
 
 
 def _take_median(case: Case) -> Iterator[Variant]:
-    median = np.median(case.x, case.axes, keepdims=True)
+    median = case.find_median(case.x)
     if is_half(case.dtype) and np.all(np.abs(median - case.mean) <= measure_unit(case.mean, case.dtype)):
         return  # a mean that is rounded to half precision tells as much
-    spread = np.median(np.abs(case.x - median), case.axes, keepdims=True)
+    spread = case.find_median(np.abs(case.x - median))
     about = case.average((case.x - median) ** 2)
     yield from label([Variant(median), Variant(median, square=about)], what="median")
     for mean, factor, added in itertools.product((median, case.mean), (1.0, _NORMAL_MAD), (0.0, case.eps)):
@@ -157,13 +157,13 @@ def _change_ddof(case: Case) -> Iterator[Variant]:
     Nothing with running statistics.
     """
     for ddof in (0, 1):
-        if case.stored is None and case.count - ddof != case.freedom:
-            square = np.divide(case.square * case.freedom, case.count - ddof)  # 0 / 0 of one value is NaN
-            yield Variant(square=square, values={"ddof": ddof, "asked": int(case.count - case.freedom)})
+        if case.stored is None and ddof != case.ddof:
+            square = np.divide(case.square * case.freedom, case.counts - ddof)  # 0 / 0 of one value is NaN
+            yield Variant(square=square, values={"ddof": ddof, "asked": int(case.ddof)})
 
 
 def _scale_eps(case: Case) -> list[Variant]:
-    largest = (np.abs(values).max(case.axes, keepdims=True) for values in (case.deviations, case.x))
+    largest = (np.fmax.reduce(np.abs(values), case.axes, keepdims=True) for values in (case.deviations, case.x))
     return divide(*(case.root(case.square, case.eps * most**2) for most in largest))
 
 
@@ -293,7 +293,7 @@ DIVIDING: Sequence[Row] = (
     Row("stats-absolute", _take_absolute),
     Row("stats-length",
         lambda c: [Variant(square=c.square * c.freedom),
-                   *divide(c.divisor * math.sqrt(c.count), np.sqrt(c.square * c.freedom))]),
+                   *divide(c.divisor * np.sqrt(c.counts), np.sqrt(c.square * c.freedom))]),
     Row("before-input-scaled", _scale_input, "eps"),
     *EPS,
     Row("stats-ddof", _change_ddof, "mean"),

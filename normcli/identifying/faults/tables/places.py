@@ -206,7 +206,7 @@ ORDER: Sequence[Row] = (
     Row("order-rolled", _find("rolled")),
     Row("order-reversed", _find("reversed")),
     Row("order-transposed", _transpose),
-    Row("order-memory", _read_memory, "moments"),
+    Row("order-memory", _read_memory, "moments whole"),
     Row("order-permuted", _find("permuted")),
 )  # fmt: skip
 """The faults of slices of y in another order, the likeliest first."""
@@ -247,3 +247,6 @@ UNKNOWN = {
 
 CAST = Row("after-cast")
 """The fault of a right result in half precision that was saved in another dtype."""
+
+MASKED = Row("after-masked")
+"""The fault of values that do not count and have another result than was asked for, beside a right norm."""

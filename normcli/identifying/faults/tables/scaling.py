@@ -29,7 +29,7 @@ _TOLD = frozenset((_OWN, *tuple(CENTRES)[:3], *tuple(SPREADS)[:6]))
 _NORMS = frozenset(
     (
         ("the minimum", "the range"),
-        ("the median", "the quartile range (linear)"), ("nothing", "the largest |x|"),
+        ("the median", "the quartile range (linear)"), ("nothing", "the largest |x|"), ("nothing", "the sum"),
         ("the mean", "the standard deviation"), ("the mean", "the standard deviation of n − 1"),
     )
 )  # fmt: skip

@@ -131,10 +131,11 @@ class NarrowSums(NamedTuple):
 def _add_narrowly(case: Case) -> tuple[NarrowSums, ...]:
     """Return the statistics that each summation algorithm computes with sums in y's half precision.
 
-    Empty if y is not of half precision, if running statistics were given, if groups have one value or more
-    than 16,384, or if less than 90 % of y lies near a line a · x + b of its group.
+    Empty if y is not of half precision, if running statistics or a mask were given, if groups have one value or
+    more than 16,384, or if less than 90 % of y lies near a line a · x + b of its group.
     """
-    if not is_half(case.dtype) or case.stored is not None or not 1 < case.count <= _LARGEST_GROUP:
+    is_whole = case.counted is None and case.stored is None and 1 < case.count <= _LARGEST_GROUP
+    if not is_half(case.dtype) or not is_whole:
         return ()
     if case.explains(case.predict(_soften(case, Variant(*case.used)))).mean() < _ON_LINES:
         return ()
@@ -260,14 +261,16 @@ def may_cancel(case: Case) -> Iterator[Variant]:
 def weigh_cancelling(case: Case) -> float:
     """Return the evidence, in bits, that the divisors recovered from y are of E[x²] − E[x]² in a known order.
 
-    0 if the case has parts of groups, or running statistics.
+    0 if the case has parts of groups, or running statistics. Values that do not count are 0 in such sums.
     """
-    rows = case.lay_rows(case.x).reshape(case.divisor.size, -1)
-    if rows.shape[1] != case.count or case.stored is not None:
+    if case.whole is not None or case.stored is not None:
         return 0.0
+    summed = case.x if case.counted is None else np.where(case.counted, case.x, 0.0)
+    rows = case.lay_rows(summed).reshape(case.divisor.size, -1)
     dtype = np.dtype(np.float64 if case.arithmetic < get_eps(np.dtype(np.float32)) else np.float32)
     divisors, outside = case.used.divisor.ravel(), case.plan.spec.eps_mode is EpsMode.OUTSIDE
-    return weigh_one_pass(rows, divisors, case.square.ravel(), dtype, case.unbiasing, outside=outside)
+    counts, unbiasing = case.counts.reshape(-1), case.unbiasing.reshape(-1)
+    return weigh_one_pass(rows, counts, divisors, case.square.ravel(), dtype, unbiasing, outside=outside)
 
 
 def _format_percent(part: float) -> str:
