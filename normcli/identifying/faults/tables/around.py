@@ -219,7 +219,10 @@ _MOST_INTEGER = 127
 
 
 def _scale_addend(case: Case) -> Inputs:
-    """Yield sums of x and the residual with a factor on one of them, as y shows it in most groups."""
+    """Yield sums of x and the residual with a factor on one of them, as y shows it in most groups.
+
+    Nothing where the factor may be 1.
+    """
     assert case.addends is not None
     x, residual = (widen(values) for values in (case.addends.values, case.addends.residual))
     _, y = weigh_standardized(case)
@@ -231,7 +234,8 @@ def _scale_addend(case: Case) -> Inputs:
     shown = (xx * ry - xr * xy) / (rr * xy - xr * ry)
     factor = float(np.median(shown))
     doubt = _DEVIATIONS * float(np.median(np.abs(shown / factor - 1.0))) / math.sqrt(shown.size)
-    for which, own in (("the residual", factor), ("x", 1.0 / factor)):
+    may_be_one = abs(factor - 1.0) <= doubt + case.arithmetic
+    for which, own in () if may_be_one else (("the residual", factor), ("x", 1.0 / factor)):
         one = next((one for one, _ in shorten(own) if abs(one / own - 1.0) <= doubt + case.arithmetic), own)
         terms = [widen(values) for values in (case.addends.values, case.addends.residual)]
         terms[which != "x"] *= one
@@ -431,9 +435,9 @@ AROUND: Sequence[Row] = (
     Row("before-residual-twice",
         _sum_otherwise(lambda x, r: [({}, [x, r, r]), ({}, [x, r + r])]), "addends moments"),
     Row("before-residual-subtracted", _sum_otherwise(lambda x, r: [({}, [x, -r])]), "addends moments"),
+    Row("before-residual-rounding", lambda c: _round_otherwise(c, c.addends), "addends moments"),
     Row("before-residual-scaled",
         lambda c: label(_replace_input(_scale_addend)(c), 1), "addends moments"),
-    Row("before-residual-rounding", lambda c: _round_otherwise(c, c.addends), "addends moments"),
     Row("before-gate", _gate_first, "gate moments"),
     Row("before-gate-missing", lambda c: _use(_leave_gate(c)), "gated-input moments"),
     Row("before-gate-bare", lambda c: _activate(c, Activation.NONE), "gated-input moments"),
