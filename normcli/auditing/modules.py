@@ -123,7 +123,8 @@ def describe_module(name: str, module: Any, also: Mapping[Any, str]) -> LayerSet
     if norm is None:
         problem = f"{kind.__name__} is no norm that is known"
         if not kind.__module__.startswith("torch."):
-            example = f"also={{'{kind.__name__}': 'rms'}}"
+            base = _find_row(kind)
+            example = f"also={{'{kind.__name__}': '{'rms' if base is None else base.norm}'}}"
             problem = f"{problem}: name it to record, as in {example}"
         return LayerSettings(name, kind=full, problem=problem)
     row_of_norm = find_norm(norm)[0]
