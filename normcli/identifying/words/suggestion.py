@@ -90,7 +90,7 @@ class Suggestion(NamedTuple):
         shown = ",".join(map(str, shape))
         return (
             f"normcli generate --shape {shown} --dist {dist}{bounds} --seed {seed} --rng {rng} --dtype {dtype} "
-            "-o x.npy"
+            "-o try.npy"
         )
 
 
