@@ -12,7 +12,7 @@ import numpy as np
 
 from normcli.checking.half_precision import find_saved_dtype
 from normcli.checking.ulp import choose_counting_dtype
-from normcli.dtypes import get_eps, is_half
+from normcli.dtypes import get_eps, is_half, is_long_float
 from normcli.identifying.explanations import (
     find_algorithm,
     find_default_faults,
@@ -80,6 +80,10 @@ def identify(question: Question, norm: str | None = None) -> Identification:
     DataError
         If y has the shape of x in no order of axes, no axes have that of gamma or beta, or a file changed.
     """
+    wide = {
+        name: getattr(question, name) for name in ("x", "y") if is_long_float(getattr(question, name).dtype)
+    }
+    question = question._replace(**{name: fetch(values).astype(np.float64) for name, values in wide.items()})
     saved = find_saved_dtype(question.y)
     with np.errstate(all="ignore"):  # hypotheses that do not fit overflow, and are left out for it
         found = _identify_as(saved, question, norm)
