@@ -80,10 +80,9 @@ def identify(question: Question, norm: str | None = None) -> Identification:
     DataError
         If y has the shape of x in no order of axes, no axes have that of gamma or beta, or a file changed.
     """
-    wide = {
-        name: getattr(question, name) for name in ("x", "y") if is_long_float(getattr(question, name).dtype)
-    }
-    question = question._replace(**{name: fetch(values).astype(np.float64) for name, values in wide.items()})
+    tensors = question.x, question.y
+    x, y = (fetch(one).astype(np.float64) if is_long_float(one.dtype) else one for one in tensors)
+    question = question._replace(x=x, y=y)
     saved = find_saved_dtype(question.y)
     with np.errstate(all="ignore"):  # hypotheses that do not fit overflow, and are left out for it
         found = _identify_as(saved, question, norm)
