@@ -24,6 +24,8 @@ from normcli.tuples import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from normcli.norms.request import NormSpec
     from normcli.tensors.mapped import Region
 
@@ -78,6 +80,11 @@ class RecordedLayer(NamedTuple):
             If the tensor cannot be read.
         """
         return None if role not in self.tensors else self.tensors[role].load()
+
+    def load_parameters(self) -> dict[str, NDArray[Any] | None]:
+        """Return the layer's `gamma` and `beta`, None if it has none."""
+        loaded = {name: self.load(role) for name, role in (("gamma", "weight"), ("beta", "bias"))}
+        return {name: None if one is None else one.values for name, one in loaded.items()}
 
 
 def open_dump(path: str, default: NormSpec | None = None) -> list[RecordedLayer]:

@@ -230,7 +230,7 @@ def _read_options(module: Any, norm: Norm, row: Convention | None) -> dict[str, 
     `normalized_shape` is not read.
     """
     found = read_numbers(module, norm)
-    if row is not None and norm.name == "wn":
+    if row is not None and norm.parameters is ParameterRule.KEPT and hasattr(module, "dim"):
         found["keep"] = module.dim
     shape = getattr(module, "normalized_shape", None)
     if getattr(module, "data_format", None) == "channels_first":

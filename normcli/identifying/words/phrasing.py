@@ -317,4 +317,4 @@ def _diagnose_doubtful(found: Identification, layout: Layout) -> Diagnosis:
 
 def _suggest_input(asked: Question) -> str:
     shape = ",".join(map(str, asked.x.shape))
-    return f"normcli generate --shape {shape} --dist normal -o x.npy writes another input to try"
+    return f"normcli generate --shape {shape} --dist normal -o try.npy writes another input to try"
