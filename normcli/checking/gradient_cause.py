@@ -167,8 +167,8 @@ def _choose(
     The nearest fault has to be nearer than the exact gradient by the factor `scales.clearly`, and what then
     remains within rounding: else a str is returned, the fault's words. None if no fault is near enough, if
     roundings of terms explain the difference and no fault gives the very bits, or if any rounding does and
-    values have fewer than 3 sizes. Of
-    few values, rounding that explains the difference as well is an alternative.
+    values have fewer than 3 sizes. Of few values, rounding that explains the difference as well is an
+    alternative.
 
     Parameters
     ----------

@@ -112,11 +112,10 @@ def centre(c: WrongGradient, *, centres: bool) -> Iterator[Detailed]:
         yield from (((), one) for one in (terms, terms._replace(centres=not centres)))
 
 
-def exchange(c: WrongGradient) -> Iterator[Detailed]:
-    """Yield the gradient of the other parameter: dbeta for dgamma, or dgamma for dbeta, if there is one."""
+def exchange(c: WrongGradient) -> Detailed:
+    """Return the gradient of the other parameter, dbeta for dgamma or dgamma for dbeta; None without one."""
     other = "dbeta" if c.name == "dgamma" else "dgamma"
-    if c.exact.field(other) is not None:
-        yield (other,), c.exact.field(other)
+    return (other,), c.exact.field(other)
 
 
 def reorder(c: WrongGradient, *, flip: bool) -> Iterator[Detailed]:
