@@ -13,9 +13,9 @@ from normcli.checking.fault import Row
 from normcli.checking.half_precision import HALVES
 from normcli.checking.ulp import measure_unit
 from normcli.dtypes import is_half
-from normcli.identifying.faults.case_sampling import LIKELY, thin_out
 from normcli.identifying.faults.tables.behind import FORMS, SHORT_FLOATS, Pointwise, measure_step
 from normcli.identifying.faults.tables.dividing import shorten
+from normcli.identifying.faults.thin_case import LIKELY, thin_out
 from normcli.identifying.faults.variant import Variant, cut_at, find_share, label, weigh_standardized
 from normcli.numerics.rounding import round_to_short, widen
 from normcli.tensors.residual import Addends, ResidualSum, find_sum_dtype
