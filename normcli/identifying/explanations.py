@@ -31,7 +31,7 @@ from normcli.identifying.question import Identification, find_reason
 from normcli.identifying.reproduction import hold_against_all, list_candidates, reproduce
 from normcli.identifying.sampling import MOST_SAMPLED
 from normcli.identifying.search.affine_step import ESTIMATED, WAYS, enumerate_affine_steps
-from normcli.identifying.search.match import rank_matches
+from normcli.identifying.search.match import BY_LUCK, rank_matches
 from normcli.identifying.search.norm_search import Search, drop_shorter
 from normcli.results.arguments import Problem
 from normcli.tensors.pieces import iterate_pieces
@@ -252,6 +252,8 @@ def find_default_faults(asked: Inquiry, found: Identification, *, in_parts: bool
     told = [claim for claim in claims if not (is_near and _OTHER_AXES in claim.ids)]
     told = [claim.leave_out(others) for claim in told if not claim.ids <= no_faults]
     told = [claim for claim in told if not (is_open and claim.ids & GAMMAS)]
+    if any(match.bits >= CERTAIN and match.equal >= BY_LUCK for match in found.doubtful):  # with no numbers
+        told = [claim for claim in told if not claim.numbers]
     if not told and in_parts and not found.doubtful and found.plain is None:
         return recover_one(asked.cases)
     return keep_first(told)

@@ -129,7 +129,7 @@ def _prefer_statistics(asked: Inquiry, found: Identification) -> Identification:
     """Find other statistics of a norm that make the lines y = a · x + b that were found.
 
     The norm is the requested one, or a default norm whose own means y shows. Another mean and another divisor
-    in every group are left out, as every line has them.
+    in every group are left out, as every line has them; without others, given gamma and beta are doubted.
     """
     is_of_lines = found.kind is Kind.AFFINE and found.plain is not None and bool(found.plain.axes)
     subject = asked.question.subject
@@ -137,7 +137,9 @@ def _prefer_statistics(asked: Inquiry, found: Identification) -> Identification:
         return found
     shown = (case for case in asked.cases if shows_means(case))
     claims = recover_one([*(shown if subject is None else open_cases((subject,), asked.y, asked.dtype))])
-    return found._replace(plain=None, claims=claims) if claims and claims[0].fault.id != BOTH else found
+    if not claims or claims[0].fault.id == BOTH:
+        claims = _find_other_parameters(asked, found).claims
+    return found._replace(plain=None, claims=claims) if claims else found
 
 
 def _find_order(asked: Inquiry, found: Identification) -> Identification:

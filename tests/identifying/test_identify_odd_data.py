@@ -48,6 +48,13 @@ IDENTIFIED = {
         (*make(put_infinity(draw(20, 32)), "ln", gamma=draw(32), beta=draw(32))[:2], {}),
         "y is layer normalization over c, a fitted gamma",
     ),
+    **{
+        f"{norm} without its beta": (
+            (*make(draw(4, 12, 5), norm, gamma=draw(12), beta=draw(12), **groups)[:2], {"gamma": draw(12)}),
+            f"y is {norm}, but y has a beta that was not given",
+        )
+        for norm, groups in (("bn", {}), ("gn", {"groups": 3}))
+    },
 }  # fmt: skip
 
 

@@ -50,13 +50,14 @@ def find_unknown(case: Case) -> Iterator[Found]:
     """Yield the findings of numbers, recovered from y, with which all of y is right within rounding.
 
     The numbers are another mean or divisor of each group, or another gamma or beta; gamma and beta come first
-    if less than half of y is wrong. Findings with more numbers than another one are left out. Nothing if no
-    such numbers make all of y right.
+    if less than half of y is wrong, or if one was given and the other was not. Findings with more numbers than
+    another one are left out. Nothing if no such numbers make all of y right.
     """
     found = [*_find_statistics(case)]
     parameters = _find_parameters(case)
     if parameters is not None:
-        found.insert(0 if case.differs.mean() < _MOST else len(found), parameters)
+        is_absent = case.has_gamma != case.has_beta and parameters.faults[0].remedy in TO_GIVE
+        found.insert(0 if is_absent or case.differs.mean() < _MOST else len(found), parameters)
     fewest = min((one.variants[0].numbers for one in found), default=0)
     yield from (one for one in found if one.variants[0].numbers == fewest)
 
@@ -89,7 +90,8 @@ def _find_parameters(case: Case) -> Found | None:
     For each feature, gamma alone, beta alone, and gamma with beta are fitted; the first with which its values
     are right is taken. One that was not given is fitted only to a norm with a variance or mean
     square, if at least half of y is wrong. None if a feature
-    stays wrong, if no number changes, or with at most 3 values for each feature.
+    stays wrong, if no number changes, or with at most 3 values for each feature. None too if neither was given
+    and x̂ has at most two numbers in each feature, which some gamma and beta lead to any two.
     """
     given = {"gamma": case.has_gamma, "beta": case.has_beta}
     is_open = case.has_moments and case.differs.mean() >= _MOST
@@ -98,6 +100,8 @@ def _find_parameters(case: Case) -> Found | None:
     shape = np.broadcast_shapes(case.gamma.shape, case.beta.shape, tuple(own) if names else ())
     axes = tuple(axis for axis, n in enumerate(shape) if n == 1)
     if not names or case.y.size <= _LEAST_OF_LINE * np.prod(shape):
+        return None
+    if not any(given.values()) and _are_ends(case.standardized, axes):
         return None
     chosen = {name: np.broadcast_to(getattr(case, name), shape).copy() for name in _PARAMETERS}
     left = case.differs.any(axes, keepdims=True)
@@ -118,6 +122,12 @@ def _find_parameters(case: Case) -> Found | None:
 
 
 _PARAMETERS = "gamma", "beta"
+
+
+def _are_ends(values: Floats, axes: tuple[int, ...]) -> bool:
+    """Whether each value is the least or the largest of those along `axes`."""
+    least, largest = (choose(values, axes, keepdims=True) for choose in (np.min, np.max))
+    return bool(np.all((values == least) | (values == largest)))
 
 
 def _fit_parameters(case: Case, axes: tuple[int, ...], names: list[str]) -> Iterator[dict[str, Any]]:

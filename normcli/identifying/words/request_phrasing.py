@@ -208,6 +208,8 @@ def diagnose_request(
         precision = likely[0].precision.split(",")[0]
         cause = f"{name} may differ by rounding in {precision} alone"
         return told._replace(cause=cause, evidence=told.evidence[-1:], remedy=looser)
+    if same and told.verdict == Kind.UNDECIDED and not likely[0].is_odd:
+        return told._replace(cause=f"{name} may differ by rounding alone", remedy=looser)
     clause = told.cause if found.reason is None else split_reason(found.reason)[0]
     causes = [f"{name} differs: {each}" for each in (clause, clause.rpartition(" (")[0] or clause)]
     return told._replace(cause=next((each for each in causes if count_words(each) <= MOST_WORDS), clause))

@@ -213,7 +213,8 @@ def _drop(case: Case) -> Inputs:
     """Yield x with 0 where y shows a dropout before the norm, and with other values times 1 / (1 − p).
 
     Nothing if fewer than 8 values are dropped, if these lack a sign that others have (as behind a relu), if
-    their share is no p of one or two digits, if it differs by group more than by chance, or for groups of one.
+    their share is no p of one or two digits, if it differs by group more than by chance, if they are the same
+    in each of several groups, or for groups of one value.
     """
     if case.count == 1:
         return
@@ -229,7 +230,10 @@ def _drop(case: Case) -> Inputs:
     most = _DEVIATIONS * deviation / math.sqrt(dropped.size)
     p = next((p for p in (round(share, 1), round(share, 2)) if 0.0 < p < 1.0 and abs(share - p) <= most), None)
     is_even = np.std(case.average(dropped.astype(np.float64))) <= _UNEVEN * deviation / math.sqrt(case.count)
-    if p is not None and signs[0] == signs[1] and is_even and np.count_nonzero(dropped) >= _LEAST_DROPPED:
+    is_fixed = case.divisor.size > 1 and float(np.var(dropped.mean(case.kept))) > _OF_ONE_MASK * deviation**2
+    if is_fixed or signs[0] != signs[1] or not is_even:
+        return
+    if p is not None and np.count_nonzero(dropped) >= _LEAST_DROPPED:
         x = np.where(dropped, 0.0, case.x / (1.0 - p))
         is_either = np.abs(np.subtract(*every)) <= 2.0 * measure_unit(np.nan_to_num(case.y), case.dtype)
         off = np.where(is_either, np.abs(case.x / (1.0 - p)), 2.0 * case.arithmetic * np.abs(x))
@@ -258,6 +262,10 @@ _DEVIATIONS, _UNEVEN, _REFINEMENTS = 4.0, 2.0, 3
 """The largest distance of a share from p by chance, in standard deviations; how much larger than by chance the
 deviation of the groups' shares may be; and how often values are told apart."""
 
+
+_OF_ONE_MASK = 0.75
+"""How much of the variance of a mask's values its means over all groups have, if all have one mask: 1, but for
+errors; of two masks, it is 1/2."""
 
 ROUNDINGS = 8.0
 """The relative error of an activation, in machine epsilons of the kernel's arithmetic."""
