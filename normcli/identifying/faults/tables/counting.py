@@ -38,15 +38,13 @@ _MOST_NAMED = 8
 def _list_paddings(case: Case) -> list[int]:
     """Return the numbers of zeros with which a kernel may have padded each group, in increasing order.
 
-    For a norm with a mean, the number that the divisors recovered from y show is added.
+    They include the number that the divisors recovered from y show, as each zero adds the square of the mean.
     """
     n = case.count
     found = {end - n for end in list_padded_counts(n)}
-    if case.centres:  # each adds the square of the mean
-        excess = (case.unroot(case.used.divisor, case.square) - case.eps) * case.freedom / case.own_mean**2
-        solved = float(np.median(excess))
-        found |= {round(solved)} if 0.5 < solved < 4 * n else set()
-    return sorted(found)
+    excess = (case.unroot(case.used.divisor, case.square) - case.eps) * case.freedom / case.own_mean**2
+    solved = float(np.median(excess))
+    return sorted(found | ({round(solved)} if 0.5 < solved < 4 * n else set()))
 
 
 def _pad(what: str) -> Callable[[Case], Iterator[Variant]]:
@@ -56,14 +54,12 @@ def _pad(what: str) -> Callable[[Case], Iterator[Variant]]:
     """
 
     def vary(case: Case) -> Iterator[Variant]:
-        counted = "mean and variance count" if case.centres else "the mean square counts"
-
         def add_squares(centre: Floats) -> Floats:
             return case.measure_square(centre) * case.freedom
 
         for zeros in _list_paddings(case):
             every = list_padded_moments(case.centre, add_squares, case.count, case.freedom, zeros)[what]
-            variants = (Variant(mean, square=square, values={"what": counted}) for mean, square in every)
+            variants = (Variant(mean, square=square) for mean, square in every)
             yield from label(variants, 1, count=zeros)
 
     return vary
@@ -73,9 +69,9 @@ def _miscount(case: Case) -> Iterator[Variant]:
     """Yield variants whose sum of squares, or sum of values, is divided by another number than the norm's.
 
     The numbers are n − 1 and n + 1 for groups of n values, and the numbers that the divisors and means
-    recovered from y show, if they are between n / 2 and 2 n, products of lengths of axes, 1, or n as an integer
-    of 8 bits holds it. For the squares of a norm with a mean, n and n − 1 are left out: they are another ddof,
-    which has a fault of its own. Nothing with running statistics, or with groups of several n.
+    recovered from y show, if they are between n / 2 and 2 n, padded lengths, products of lengths of axes, 1,
+    or n as an integer of 8 bits holds it. For the squares of a norm with a mean, n and n − 1 are left out: they
+    are another ddof, which has a fault of its own. Nothing with running statistics, or groups of several n.
     """
     if "stored" in case.parts or case.counts.ndim:
         return
@@ -88,7 +84,7 @@ def _miscount(case: Case) -> Iterator[Variant]:
         for count in range(1, len(lengths) + 1)
         for some in itertools.combinations(lengths, count)
     }
-    known |= {1, n % 256}
+    known |= {1, n % 256, *list_padded_counts(n)}
     near = {round(value) for value in (solved, of_mean) if math.isfinite(value)}
     counts |= {count for count in near if n / 2 < count < 2 * n or count in known}
     for count in sorted(counts - {0}):
@@ -171,9 +167,14 @@ _FEW_GROUPS = 8
 """The groups in which runs are sought."""
 
 
+def _choose_step(length: int, most: int) -> int:
+    """Return the least power of two of which at most `most` multiples are up to a length."""
+    return 1 << max(0, -(-length // most) - 1).bit_length()
+
+
 def _list_ends(period: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the first indices of the runs to try in a period, and the indices behind their last ones."""
-    step = 1 << max(0, -(-period // _MOST_ENDS) - 1).bit_length()
+    step = _choose_step(period, _MOST_ENDS)
     ends = sorted({*range(0, period, step), 1, period - 1, period})
     first, end = np.array([pair for pair in itertools.combinations(ends, 2) if pair != (0, period)]).T
     return first, end
@@ -320,32 +321,40 @@ def _find(kind: str) -> Callable[[Case], list[Variant]]:
     return lambda case: [variant for one, variant in _list_weighted(case) if one == kind]
 
 
-def _share_out(case: Case) -> Iterator[tuple[int, int, tuple[int, ...], Floats, Floats]]:
-    """Yield the statistics of the parts of each reduced axis, for every number of equal parts from 2 to 64.
-
-    Only numbers that divide the axis are tried, and lead to parts of two values or more.
+def _share_out(case: Case, *, is_even: bool) -> Iterator[tuple[str, int, int, Floats, Floats]]:
+    """Yield the statistics of the parts of each reduced axis, of at most 64 lengths, in two to 64 parts.
 
     Yields
     ------
-    axis, parts : int
-    shape : tuple of int
-        The shape of x with the axis as two axes: (parts, values of a part).
+    name : str
+        The name of the axis.
+    axis, size : int
+        The axis of x, and the length of a part; the last part is shorter if the axis is no multiple of it. If
+        `is_even`, none is shorter.
     mean, square : ndarray
-        The mean of each part (0 for norms without one), and its variance or mean square, with the norm's ddof.
-        Both broadcast to `shape`.
+        The mean of each part (0 for norms without one), and its variance or mean square, with the norm's ddof;
+        of the shape of a mean, with the parts along the axis.
     """
     for axis in case.axes:
         length = case.x.shape[axis]
-        for parts in range(2, min(length, _MOST_PARTS) + 1):
-            if length % parts or parts == case.count:
+        sizes = [length // parts for parts in range(2, min(length, _MOST_PARTS) + 1) if length % parts == 0]
+        step = _choose_step(length, _MOST_PARTS)
+        sizes += () if is_even else [size for size in range(step, length, step) if size > 1 and length % size]
+        for size in sizes:
+            parts, short = -(-length // size), -length % size
+            if parts == case.count:
                 continue
-            shape = (*case.x.shape[:axis], parts, length // parts, *case.x.shape[axis + 1 :])
+            shape = (*case.x.shape[:axis], parts, size, *case.x.shape[axis + 1 :])
             axes = tuple(other + (other >= axis) for other in case.axes)
-            x, counted = case.x.reshape(shape), None if case.counted is None else case.counted.reshape(shape)
+            ends = [(0, short * (other == axis)) for other in range(case.x.ndim)]
+            counted = np.ones(case.x.shape, np.bool_) if case.counted is None and short else case.counted
+            counted = None if counted is None else np.pad(counted, ends).reshape(shape)
             counts = case.count / parts if counted is None else counted.sum(axes, keepdims=True)
+            x = np.pad(case.x, ends).reshape(shape)
             mean = average(x, axes, counted) if case.centres else np.zeros([1] * x.ndim)
-            square = average((x - mean) ** 2, axes, counted) * counts
-            yield axis, parts, shape, mean, square / np.maximum(1.0, counts - case.ddof)
+            square = average((x - mean) ** 2, axes, counted) * counts / np.maximum(1.0, counts - case.ddof)
+            mean = np.broadcast_to(mean, square.shape)
+            yield case.name_axis(axis), axis, size, mean.squeeze(axis + 1), square.squeeze(axis + 1)
 
 
 def _take_other_slice(case: Case) -> Iterator[Variant]:
@@ -388,20 +397,22 @@ def _list_slices(start: int, stop: int, length: int) -> Iterator[tuple[int, int]
 
 
 def _shard(case: Case) -> Iterator[Variant]:
-    """Yield variants with a reduced axis in equal parts, with statistics of each part, or of one part for all.
+    """Yield variants with a reduced axis in parts, with statistics of each part, or of one part for all.
 
-    Statistics of one part are tried for up to 8 parts, if their divisors are within 2 % of those that fit y.
+    The last part may be shorter. Statistics of one part are tried for up to 8 equal parts, if their divisors
+    are within 2 % of those that fit y.
     """
-    for axis, parts, shape, *statistics in _share_out(case):
-        mean, square = (np.broadcast_to(values, shape).reshape(case.x.shape) for values in statistics)
-        values: dict[str, Any] = {"name": case.name_axis(axis), "parts": parts}
-        if parts < case.x.shape[axis]:  # other axes are the fault of other rows
-            yield from label([Variant(mean, square=square)], **values, which="each by itself")
-        for part in range(parts if parts <= _MOST_NAMED else 0):
-            mean, square = (each.take(part % each.shape[axis], axis) for each in statistics)
+    for name, axis, size, *statistics in _share_out(case, is_even=False):
+        length, parts = case.x.shape[axis], statistics[0].shape[axis]
+        if size > 1:  # other axes are the fault of other rows
+            mean, square = (each.repeat(size, axis).take(range(length), axis) for each in statistics)
+            which = f"up to {size} long, each by itself" if length % size else "each by itself"
+            yield from label([Variant(mean, square=square)], name=name, parts=parts, which=which)
+        for part in range(parts if parts <= _MOST_NAMED and length % size == 0 else 0):
+            mean, square = (each.take([part], axis) for each in statistics)
             if is_near(case.used.divisor, case.root(square)):
                 one = Variant(mean, square=square)
-                yield from label([one], 1, **values, which=f"part {part} alone")
+                yield from label([one], 1, name=name, parts=parts, which=f"part {part} alone")
 
 
 def _average_parts(case: Case) -> Iterator[Variant]:
@@ -409,11 +420,11 @@ def _average_parts(case: Case) -> Iterator[Variant]:
 
     Each part's variance is about its own mean; a norm without mean has only the second, of root mean squares.
     """
-    for axis, parts, _, _, square in _share_out(case):
-        averaged = [square.mean(axis)] if case.centres else []
-        averaged.append(np.sqrt(square).mean(axis) ** 2)
+    for name, axis, _, _, square in _share_out(case, is_even=True):
+        averaged = [square.mean(axis, keepdims=True)] if case.centres else []
+        averaged.append(np.sqrt(square).mean(axis, keepdims=True) ** 2)
         variants = (Variant(square=one) for one in averaged)
-        yield from label(variants, 1, name=case.name_axis(axis), parts=parts)
+        yield from label(variants, 1, name=name, parts=square.shape[axis])
 
 
 def _count_alike(case: Case) -> Iterator[Variant]:
@@ -454,13 +465,13 @@ COUNTING: Sequence[Row] = (
     Row("stats-slice", _take_other_slice, "slice"),
     Row("stats-padded-variance", _pad("variance"), "mean whole"),
     Row("stats-padded-mean", _pad("mean"), "mean whole"),
-    Row("stats-padded", _pad("both"), "whole"),
+    Row("stats-padded", _pad("both"), "mean whole"),
     Row("stats-count", _miscount),
     Row("stats-partial", _find("partial"), "whole"),
     Row("stats-tail-skipped", _find("tail-skipped"), "whole"),
     Row("stats-shard", _shard),
+    Row("stats-alike", _count_alike, "whole"),
     Row("stats-weighted", _find("weighted"), "whole"),
     Row("stats-averaged", _average_parts),
-    Row("stats-alike", _count_alike, "whole"),
 )  # fmt: skip
 """In the order of likelihood: of rows that explain equally much, the first is named."""
