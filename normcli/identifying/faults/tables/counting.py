@@ -428,11 +428,15 @@ def _average_parts(case: Case) -> Iterator[Variant]:
 
 
 def _count_alike(case: Case) -> Iterator[Variant]:
-    """Yield variants with a reduced axis in two unequal parts, whose statistics are averaged without weights.
+    """Yield variants with a reduced axis in unequal parts, whose statistics are averaged without weights.
 
     The kernel's variance is the mean of the parts' mean squares about its mean, or of their own variances. Of
-    each form, the length of the first part is tried that leads nearest to the divisors recovered from y.
+    each form with two parts, the length of the first is tried that leads nearest to the divisors recovered from
+    y. With a mask, parts are those of which another number of values counts, as each sample.
     """
+    if case.counted is not None:
+        yield from _count_masked_alike(case)
+        return
     for axis in case.axes if case.centres else ():
         length, others = case.x.shape[axis], tuple(other for other in range(case.x.ndim) if other != axis)
         if length <= 2:
@@ -447,6 +451,26 @@ def _count_alike(case: Case) -> Iterator[Variant]:
                 moved, square = (values.take([first - 1], axis) for values in (mean, square))
                 one = Variant(case.own_mean + moved, square=square)
                 yield from label([one], 1, name=case.name_axis(axis), first=first, rest=length - first)
+
+
+def _count_masked_alike(case: Case) -> Iterator[Variant]:
+    """Yield variants with the mean of the means of equal parts of an axis, in which unequal numbers count.
+
+    The variance is the mean of the parts' variances, or of their squares about that mean.
+    """
+    assert case.counted is not None
+    first = case.lay_rows(case.counted)[(0,) * (case.x.ndim - len(case.axes))]
+    for name, axis, size, means, squares in _share_out(case, is_even=True) if case.centres else ():
+        line = np.moveaxis(first, sorted(case.axes).index(axis), 0)
+        counts = [str(np.count_nonzero(line[start : start + size])) for start in range(0, len(line), size)]
+        mean, head = means.mean(axis, keepdims=True), counts[:-1][:_MOST_NAMED]
+        values = {
+            "name": name,
+            "first": ", ".join(head + ["…"] * (len(counts) > len(head) + 1)),
+            "rest": counts[-1],
+        }
+        for square in (squares, squares + (means - mean) ** 2) if len({*counts}) > 1 else ():
+            yield from label([Variant(mean, square=square.mean(axis, keepdims=True))], 1, **values)
 
 
 def _average_ends(case: Case, values: Floats, axis: int) -> Floats:
@@ -470,7 +494,7 @@ COUNTING: Sequence[Row] = (
     Row("stats-partial", _find("partial"), "whole"),
     Row("stats-tail-skipped", _find("tail-skipped"), "whole"),
     Row("stats-shard", _shard),
-    Row("stats-alike", _count_alike, "whole"),
+    Row("stats-alike", _count_alike),
     Row("stats-weighted", _find("weighted"), "whole"),
     Row("stats-averaged", _average_parts),
 )  # fmt: skip

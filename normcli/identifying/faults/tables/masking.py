@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.checking.fault import Row, list_padded_moments
-from normcli.identifying.faults.variant import Variant, label
+from normcli.identifying.faults.variant import MOST_SHIFTS, Variant, is_near, label
 from normcli.numerics.statistics.divisor import find_freedom
 
 if TYPE_CHECKING:
@@ -68,7 +68,11 @@ def _count_all(case: Case) -> Iterator[Variant]:
 
 
 def _move_ends(case: Case) -> Iterator[Variant]:
-    """Yield variants in which each run of values that count, along an axis, begins or ends at a neighbour."""
+    """Yield variants in which runs of values that count, along an axis, begin or end elsewhere.
+
+    They are a neighbour longer or shorter, counted from the end, cut at an index, or of other samples: those of
+    the samples in the order of their lengths.
+    """
     counted = case.counted
     assert counted is not None  # of every row that needs a mask
     for axis, length in enumerate(counted.shape):
@@ -79,9 +83,23 @@ def _move_ends(case: Case) -> Iterator[Variant]:
         moved = {
             "ends one later": counted | before, "ends one earlier": counted & after,
             "begins one later": counted & before, "begins one earlier": counted | after,
+            "is counted from the end": np.flip(counted, axis),
         }  # fmt: skip
+        lengths = counted.sum(axis, keepdims=True)
+        for other in (other for other in case.axes if other != axis and counted.shape[other] > 1):
+            order = np.argsort(-lengths, other, kind="stable")
+            sorted_ = np.take_along_axis(counted, np.broadcast_to(order, counted.shape), other)
+            moved[f"is of another {case.name_axis(other)}, in the order of lengths"] = sorted_
+        name, index = (
+            case.name_axis(axis),
+            np.arange(length).reshape([-1 if other == axis else 1 for other in range(counted.ndim)]),
+        )
         for what, other in moved.items():
-            yield from label(_count(case, other), name=case.name_axis(axis), what=what)
+            yield from label(_count(case, other), name=name, what=what)
+        for end in range(1, min(length, MOST_SHIFTS)):
+            both = next(_count(case, counted & (index < end)))
+            if is_near(case.used.divisor, case.find_divisor(both)):
+                yield from label([both], 1, name=name, what=f"ends before {name}={end}")
 
 
 def _pad(case: Case) -> Mapping[str, list[tuple[Floats, Floats]]]:
