@@ -169,7 +169,7 @@ def _judge(
         missing = INPUT if tensor is None else OUTPUT
         return LayerVerdict(settings, problem=f"{layer.name}.{missing} is missing")
     blank = LayerVerdict(settings, tensor.values.shape, actual.values.dtype.name)
-    arrays = _load_parameters(layer)
+    arrays = layer.load_parameters()
     if request is None:
         question = Question(tensor.values, actual.values, arrays["gamma"], arrays["beta"])
         gate = layer.load("gate")
@@ -200,6 +200,9 @@ def _judge(
     output = _summarize(OUTPUT, checked.comparisons[NORMALIZED], told)
     if plan.spec.rounds_before_gamma and output.max_ulp <= _TWICE_ROUNDED and is_half(actual.values.dtype):
         output = output._replace(ok=True)  # x̂ near a tie, rounded to its other neighbour
+    is_bare = all(values is None for values in arrays.values())
+    if is_bare and told is not None and told.asks_for_gamma and not output.ok:
+        return blank._replace(problem="y has a gamma or beta that is not recorded: give --weights")
     if settings.left_out and not output.ok:
         return blank._replace(problem=f"the module took {settings.left_out} too, which is not recorded")
     if settings.is_guess and not output.ok:
@@ -236,7 +239,7 @@ def _find_lender(
         Takes such a mapping, and returns whether that layer's output is the norm's result with it.
     """
     for layer in run:
-        theirs = _load_parameters(layer)
+        theirs = layer.load_parameters()
         for names in _LENT:
             pairs = [(own[name], theirs[name]) for name in names]
             if all(one is not None and two is not None and one.shape == two.shape for one, two in pairs):
@@ -253,12 +256,6 @@ def _agrees(problem: Problem, actual: NDArray[Any]) -> bool:
     cases = open_cases((problem,), actual, choose_counting_dtype(actual.dtype), most=_MOST_TRIED)
     is_near = any(case.explains(case.right).all() for case in cases)
     return is_near and check(problem, {NORMALIZED: actual}).ok
-
-
-def _load_parameters(layer: RecordedLayer) -> dict[str, NDArray[Any] | None]:
-    """Return a layer's `gamma` and `beta`, None if it has none."""
-    loaded = {name: layer.load(role) for name, role in (("gamma", "weight"), ("beta", "bias"))}
-    return {name: None if one is None else one.values for name, one in loaded.items()}
 
 
 def _find_surroundings(layer: RecordedLayer) -> Surroundings:

@@ -24,6 +24,8 @@ from normcli.tuples import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from normcli.norms.request import NormSpec
     from normcli.tensors.mapped import Region
 
@@ -79,6 +81,11 @@ class RecordedLayer(NamedTuple):
         """
         return None if role not in self.tensors else self.tensors[role].load()
 
+    def load_parameters(self) -> dict[str, NDArray[Any] | None]:
+        """Return the layer's `gamma` and `beta`, None if it has none."""
+        loaded = {name: self.load(role) for name, role in (("gamma", "weight"), ("beta", "bias"))}
+        return {name: None if one is None else one.values for name, one in loaded.items()}
+
 
 def open_dump(path: str, default: NormSpec | None = None) -> list[RecordedLayer]:
     """Return the layers of a dump, in the order in which they ran; in the file's order if it has no settings.
@@ -120,7 +127,20 @@ def open_dump(path: str, default: NormSpec | None = None) -> list[RecordedLayer]
         every = [one if one.norm else one._replace(norm=assumed[0], options=assumed[1]) for one in every]
     if not every:
         raise DataError(f"{path}: no tensor is called NAME.input; --pairs says which tensors go together")
-    return [RecordedLayer(one, dict(_find_tensors(one, tensors))) for one in every]
+    layers = [RecordedLayer(one, dict(_find_tensors(one, tensors))) for one in every]
+    return layers if text is not None else _order_numbers(layers)
+
+
+def _order_numbers(layers: list[RecordedLayer]) -> list[RecordedLayer]:
+    """Return layers that stand in the order of their names with numbers in names by their size: 2 before 10."""
+    names = [layer.name for layer in layers]
+    if names != sorted(names):
+        return layers
+    return sorted(layers, key=lambda layer: _NUMBER.sub(lambda found: found[0].zfill(_DIGITS), layer.name))
+
+
+_NUMBER, _DIGITS = re.compile("[0-9]+"), 20
+"""A number in a layer's name, and the digits to which zeros fill it up."""
 
 
 def _find_tensors(
@@ -203,9 +223,7 @@ def _name_default(default: NormSpec | None) -> tuple[str | None, dict[str, Any]]
     return (None, {}) if default is None else (default.name, Request(default.name, **default.own).describe())
 
 
-def pair_tensors(
-    pairs: str, weights: str | None = None, default: NormSpec | None = None
-) -> list[RecordedLayer]:
+def pair_tensors(pairs: str, default: NormSpec | None = None) -> list[RecordedLayer]:
     """Return the layers whose inputs and outputs two patterns name.
 
     Parameters
@@ -213,8 +231,6 @@ def pair_tensors(
     pairs : str
         `FILE:*.input=*.output`: each tensor of the file whose name fits the first pattern is an input; the name
         of its output is the second pattern with the same text for `*`.
-    weights : str or None
-        A file with `NAME.weight` and `NAME.bias`, where NAME is what `*` stands for; None: no weights.
     default : NormSpec or None
         The norm of the layers; None: it is not known.
 
@@ -223,7 +239,7 @@ def pair_tensors(
     UsageError
         If `pairs` has another form, or a pattern not exactly one `*`.
     DataError
-        If a file cannot be read, no tensor fits the first pattern, or `weights` has no weight of any layer.
+        If the file cannot be read, or no tensor fits the first pattern.
     """
     parts = _PAIRS.fullmatch(pairs)
     if parts is None or any(pattern.count("*") != 1 for pattern in parts.groups()[1:]):
@@ -231,23 +247,39 @@ def pair_tensors(
     path, first, second = parts.groups()
     before, _, behind = first.partition("*")
     sources = _open_archive(path)
-    others = {} if weights is None else _open_archive(weights)
     found = []
     for key, source in sources.items():
         if len(key) > len(before) + len(behind) and key.startswith(before) and key.endswith(behind):
             name = key[len(before) : len(key) - len(behind)]
             roles = {"input": source, "output": sources.get(second.replace("*", name))}
-            for role in WEIGHTS:
-                called = (others.get(f"{name}.{end}") for end in PARAMETERS.get(role, (role,)))
-                roles[role] = next(filter(None, called), None)
             settings = LayerSettings(name, *_name_default(default))
             found.append(RecordedLayer(settings, {role: at for role, at in roles.items() if at is not None}))
     if not found:
         raise DataError(f"--pairs {pairs}: no tensor of {path} is called {first}")
-    if weights is not None and not any("weight" in layer.tensors for layer in found):
-        held = ", ".join(map(make_printable, [*others][:3]))
+    return _order_numbers(found)
+
+
+def add_weights(layers: Sequence[RecordedLayer], weights: str) -> list[RecordedLayer]:
+    """Return layers with the tensors `NAME.weight`, `NAME.bias` … of a file, where they have none of their own.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, or has no weight of any layer.
+    """
+    others, found, is_used = _open_archive(weights), list[RecordedLayer](), False
+    for layer in layers:
+        name, added = layer.settings.weights_of or layer.name, dict[str, HeldTensor]()
+        for role in WEIGHTS:
+            called = (others.get(f"{name}.{end}") for end in PARAMETERS.get(role, (role,)))
+            if (held := next(filter(None, called), None)) is not None:
+                added[role] = held
+        is_used = is_used or "weight" in added
+        found.append(layer._replace(tensors={**added, **layer.tensors}))
+    if not is_used:
+        some, first = ", ".join(map(make_printable, [*others][:3])), layers[0].name
         raise DataError(
-            f"--weights {weights} has no {found[0].name}.weight, nor one of another layer; its first are {held}"
+            f"--weights {weights} has no {first}.weight, nor one of another layer; its first are {some}"
         )
     return found
 

@@ -123,7 +123,8 @@ def describe_module(name: str, module: Any, also: Mapping[Any, str]) -> LayerSet
     if norm is None:
         problem = f"{kind.__name__} is no norm that is known"
         if not kind.__module__.startswith("torch."):
-            example = f"also={{'{kind.__name__}': 'rms'}}"
+            base = _find_row(kind)
+            example = f"also={{'{kind.__name__}': '{'rms' if base is None else base.norm}'}}"
             problem = f"{problem}: name it to record, as in {example}"
         return LayerSettings(name, kind=full, problem=problem)
     row_of_norm = find_norm(norm)[0]
@@ -229,7 +230,7 @@ def _read_options(module: Any, norm: Norm, row: Convention | None) -> dict[str, 
     `normalized_shape` is not read.
     """
     found = read_numbers(module, norm)
-    if row is not None and norm.name == "wn":
+    if row is not None and norm.parameters is ParameterRule.KEPT and hasattr(module, "dim"):
         found["keep"] = module.dim
     shape = getattr(module, "normalized_shape", None)
     if getattr(module, "data_format", None) == "channels_first":

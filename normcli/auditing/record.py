@@ -43,12 +43,19 @@ class _Framework(NamedTuple):
         Takes a tensor of the framework, and returns it as NumPy reads it.
     method : str
         The method that normalizes.
+    arguments : tuple of str
+        Its first arguments; the input is the first of all.
     """
 
     like: str
     read: Callable[[Any, str], Any]
     give: Callable[[Any], Any]
     method: str
+    arguments: tuple[str, ...]
+
+    def bind(self, args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments of a call of the method by name."""
+        return {**dict(zip(self.arguments, args, strict=False)), **named}
 
     def looks_like_norm(self, layer: Any) -> bool:
         """Whether a layer's class or a base of it is a known norm, or has "norm" in its name, or an epsilon."""
@@ -57,7 +64,12 @@ class _Framework(NamedTuple):
         return is_known or "norm" in kind.__name__.lower() or hasattr(layer, "epsilon")
 
     def record(
-        self, writer: DumpWriter, settings: LayerSettings, layer: Any, x: Any, run: Callable[[], Any]
+        self,
+        writer: DumpWriter,
+        settings: LayerSettings,
+        layer: Any,
+        given: Mapping[str, Any],
+        run: Callable[[], Any],
     ) -> Any:
         """Run a layer, write the call, and return its output.
 
@@ -68,14 +80,16 @@ class _Framework(NamedTuple):
         writer : DumpWriter
         settings : LayerSettings
             The settings without class, norm and options; with a momentum, running statistics are updated.
-        layer, x : object
-            The layer and its input.
+        layer : object
+        given : mapping
+            The arguments by name; a `mask` among them is left out.
         run : callable
             Takes nothing, and returns the layer's output.
         """
         kind, problem, before = type(layer), "", {}
-        row = find_base(kind, self.method, self.like)
-        settings = settings._replace(kind=f"{kind.__module__}.{kind.__qualname__}")
+        x: Any = given.get(self.arguments[0])
+        row, left_out = find_base(kind, self.method, self.like), "" if given.get("mask") is None else "mask"
+        settings = settings._replace(kind=f"{kind.__module__}.{kind.__qualname__}", left_out=left_out)
         if row is None or getattr(layer, "rms_scaling", False):
             problem = f"{kind.__name__}{'(rms_scaling=True)' if row else ''} is no norm that is known"
         else:
@@ -148,12 +162,7 @@ def _give_keras(values: Any) -> Any:
     return keras.ops.convert_to_numpy(values)
 
 
-_KERAS = _Framework(
-    "keras",
-    _read_keras,
-    _give_keras,
-    "call",
-)
+_KERAS = _Framework("keras", _read_keras, _give_keras, "call", ("inputs", "training", "mask"))
 """Keras 3.15."""
 
 _OF_FLAX = {
@@ -169,12 +178,7 @@ def _read_flax(layer: Any, role: str) -> Any:
     return None if values is None else np.asarray(values)
 
 
-_FLAX = _Framework(
-    "flax-linen",
-    _read_flax,
-    np.asarray,
-    "__call__",
-)
+_FLAX = _Framework("flax-linen", _read_flax, np.asarray, "__call__", ("x", "use_running_average"))
 """Flax Linen 0.12."""
 
 
@@ -190,16 +194,15 @@ def _watch_keras(model: Any, writer: DumpWriter) -> Iterator[None]:
         call, name = layer.call, layer.path or layer.name
 
         @functools.wraps(call)
-        def record_call(inputs: Any, *args: Any, **options: Any) -> Any:
+        def record_call(*args: Any, **options: Any) -> Any:
+            run, given = functools.partial(call, *args, **options), _KERAS.bind(args, options)
             if backend.in_symbolic_scope():  # Keras calculates shapes alone
-                return call(inputs, *args, **options)
+                return run()
             is_batch = hasattr(layer, "moving_mean")
-            given = {**dict(zip(("training", "mask"), args, strict=False)), **options}
             trains = is_batch and bool(given.get("training")) and layer.trainable
-            settings = _describe(name, layer, given, evaluates=is_batch and not trains, trains=trains)
-            return _KERAS.record(
-                writer, settings, layer, inputs, functools.partial(call, inputs, *args, **options)
-            )
+            momentum = float(layer.momentum) if trains else None
+            settings = LayerSettings(name, evaluation=is_batch and not trains, momentum=momentum)
+            return _KERAS.record(writer, settings, layer, given, run)
 
         return record_call
 
@@ -229,33 +232,21 @@ def _watch_flax(writer: DumpWriter) -> Iterator[None]:
     from flax import linen
 
     def intercept(call: Any, args: Any, options: Any, context: Any) -> Any:
-        layer = context.module
+        layer, run = context.module, functools.partial(call, *args, **options)
         if not _FLAX.looks_like_norm(layer) or context.method_name != _FLAX.method:
-            return call(*args, **options)
-        given = {**dict(zip(("x", "use_running_average"), args, strict=False)), **options}
+            return run()
+        given = _FLAX.bind(args, options)
         has_choice = hasattr(layer, "use_running_average")
         tracks = has_choice and _OF_FLAX[RUNNING[0]][1] in layer.variables.get("batch_stats", {})
         asked = given.get("use_running_average")
         evaluates = tracks and bool(linen.merge_param("use", layer.use_running_average, asked))
         trains = tracks and not evaluates and layer.is_mutable_collection("batch_stats")
-        name = "/".join(layer.path) or "model"
-        settings = _describe(name, layer, given, evaluates=evaluates, trains=trains)
-        return _FLAX.record(writer, settings, layer, given.get("x"), functools.partial(call, *args, **options))
+        momentum = float(layer.momentum) if trains else None
+        settings = LayerSettings("/".join(layer.path) or "model", evaluation=evaluates, momentum=momentum)
+        return _FLAX.record(writer, settings, layer, given, run)
 
     with linen.intercept_methods(intercept):
         yield
-
-
-def _describe(
-    name: str, layer: Any, given: Mapping[str, Any], *, evaluates: bool, trains: bool
-) -> LayerSettings:
-    """Return the settings of a call of a layer, without its norm.
-
-    `given` are the arguments by name; a `mask` among them is left out.
-    """
-    momentum = float(layer.momentum) if trains else None
-    left_out = "" if given.get("mask") is None else "mask"
-    return LayerSettings(name, evaluation=evaluates, momentum=momentum, left_out=left_out)
 
 
 _FEW_LAYERS = 64

@@ -170,7 +170,7 @@ class Recorder:
         self._names = {id(module): name.replace(_COMPILED, "") for name, module in model.named_modules()}
         self._also, self._most_bytes, self._rng, self._backward = also, most_bytes, rng, backward
         self.framework, self.graded = f"torch {self._torch.__version__}", set[str]()
-        self._open_calls = threading.local()
+        self._open_calls = threading.local()  # a list for each module, by name, of calls that have not ended
 
     @contextlib.contextmanager
     def watch(self, writer: DumpWriter) -> Iterator[None]:
@@ -253,11 +253,6 @@ class Recorder:
             raw = tensor.detach().contiguous().cpu().reshape(-1).view(self._torch.uint8).numpy()
             self._writer.add(f"{name}.{role}", dtype, tensor.shape, raw)
 
-    def _list_open(self, name: str) -> list[_Call]:
-        """Return the calls of a module that have begun in this thread and not ended."""
-        calls: list[_Call] = vars(self._open_calls).setdefault(name, [])
-        return calls
-
     def _begin(self, name: str, module: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Store the input and the module's state before the module runs.
 
@@ -289,7 +284,7 @@ class Recorder:
                 tensors[key] = tensors[key].reshape([x.shape[axis] for axis in axes])
             if key != place:
                 call.given[role] = tensors[key].detach()
-        self._list_open(name).append(call)
+        vars(self._open_calls).setdefault(name, []).append(call)
         if not self._backward or settings.norm is None:
             return None
         for key, role in roles.items():
@@ -313,7 +308,7 @@ class Recorder:
         For a layer that cannot be judged, only the settings are written. Nothing is written if its output
         cannot be recorded; `output` is None if the module raised an exception.
         """
-        call = self._list_open(name).pop()
+        call: _Call = vars(self._open_calls)[name].pop()
         module._parameters.update(call.replaced)
         y = output[0] if isinstance(output, tuple) and output else output
         settings, x, given = call.settings, call.x, call.given
@@ -324,7 +319,7 @@ class Recorder:
             return
         if y is None or self._refuse(y) is not None:
             return
-        call.is_single = _lacks_batch(module, x)
+        call.is_single = _RANKS.get(type(module).__name__) == x.ndim + 1
         held = {role: getattr(module, attribute) for role, attribute in find_parameters(module).items()}
         tensors = {role: values for role, values in held.items() if self._refuse(values) is None}
         tensors |= {"input": x.detach(), "output": y.detach(), **given}
@@ -400,12 +395,6 @@ def _find_group_size(module: Any, x: Any) -> int | None:
     """Return the features that a gated norm normalizes together; None if these are all of them."""
     size: int = getattr(module, "group_size", x.shape[-1] // getattr(module, "n_groups", 1))
     return None if size == x.shape[-1] else size
-
-
-def _lacks_batch(module: Any, x: Any) -> bool:
-    """Whether an input of torch's instance norms is a single sample, without an axis of batch."""
-    rank = _RANKS.get(type(module).__name__)
-    return rank is not None and x.ndim == rank - 1
 
 
 def _make_plan(settings: LayerSettings, x: Any) -> Plan | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.auditing.dump_file import RUNNING
+from normcli.checking.gradient_counts import find_multiple
 from normcli.checking.half_precision import HALVES
 from normcli.checking.tally import Comparison
 from normcli.checking.ulp import choose_counting_dtype
@@ -208,19 +209,14 @@ def _list_fitted(theirs: Floats, expected: Floats, course: _Course) -> Iterator[
     kept = (1.0 - share) * course.kept
     entered = expected - kept
     biased = course.follow(course.measure(0)) - kept if course.place else entered
-    times = _fit_factor(theirs - kept, biased)
+    times = find_multiple(theirs - kept, biased)
     count = round(times / (times - 1.0)) if times > 1.0 else 0
     if count > 1:
         words = f"the {word} that enters is multiplied by {count}/{count - 1}, as if of {count} values"
         yield words, kept + biased * count / (count - 1)
-    times = _fit_factor(theirs - kept, entered)
+    times = find_multiple(theirs - kept, entered)
     yield f"the {word} that enters is multiplied by {times:.4g}", kept + times * entered
     off = float(np.mean(theirs - expected))
     yield f"{off / share:.4g} is added to the {word} that enters", expected + off
-    times = _fit_factor(theirs, expected)
+    times = find_multiple(theirs, expected)
     yield f"every value is {times:.4g} times what it should be", times * expected
-
-
-def _fit_factor(values: Floats, base: Floats) -> float:
-    """Return the factor that makes `base` nearest to `values`, in least squares."""
-    return float(np.vdot(base, values) / np.vdot(base, base))

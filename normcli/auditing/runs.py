@@ -345,9 +345,7 @@ def _resolve(layer: RecordedLayer) -> dict[str, Any]:
     Axes are numbers from 0, options that are not set have their defaults, and `feature_axes` are left out if
     the layer has neither weight nor bias. If the settings do not fit the input, `norm` says why.
     """
-    settings, tensor = layer.settings, layer.load(INPUT)
-    given = {name: layer.load(role) for name, role in (("gamma", "weight"), ("beta", "bias"))}
-    arrays = {name: one.values for name, one in given.items() if one is not None}
+    settings, tensor, arrays = layer.settings, layer.load(INPUT), layer.load_parameters()
     try:
         request = settings.read_request()
         if request is None or tensor is None:
@@ -355,7 +353,7 @@ def _resolve(layer: RecordedLayer) -> dict[str, Any]:
         plan = make_plan(request, tensor.values.shape, np.dtype(np.float32)).adopt_parameters(arrays)
     except NormError as error:
         return {"norm": f"{settings.norm} ({error})"}
-    grid = plan.grid
+    grid, has_any = plan.grid, any(values is not None for values in arrays.values())
     spec = {name: value for name, value in plan.spec._asdict().items() if name not in _IMPLIED}
     found = {
         "norm": plan.norm.name,
@@ -363,7 +361,7 @@ def _resolve(layer: RecordedLayer) -> dict[str, Any]:
         "groups": grid.groups,
         "group_order": grid.group_order,
     }
-    return {**found, **({"feature_axes": [*plan.parameters.axes]} if arrays else {}), **spec}
+    return {**found, **({"feature_axes": [*plan.parameters.axes]} if has_any else {}), **spec}
 
 
 def _find_owner(role: str, values: NDArray[Any], run: Sequence[RecordedLayer]) -> str | None:

@@ -6,6 +6,7 @@
 * `half_precision`: the half precision that a tensor was saved from, and sums in half precision
 * `fault`: the record of a fault: id, words, remedy, example; those of `faults.toml`
 * `gradient_check`: gradients compared with the exact ones
+* `gradient_cause`: the fault, or the rounding, that explains a wrong gradient
 * `gradient_faults`: the table of faults of dx, dgamma, dbeta and dgate
 * `wrong_gradient`: a wrong gradient with its terms, and those of the norm with other options or gates
 * `gradient_forms`: faults of gradients with several forms: other axes, groups, eps, activations

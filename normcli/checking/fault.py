@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from normcli.dtypes import Floats
 
@@ -43,6 +43,10 @@ class Fault(NamedTuple):
     remedy: str
     example: str
     shown: tuple[str, ...] = ()
+
+    def fill(self, values: Sequence[str]) -> Fault:
+        """Return the fault with values in the numbered braces of its words."""
+        return self._replace(words=self.words.format(*values), remedy=self.remedy.format(*values))
 
     def generalize(self) -> Fault:
         """Return the fault as a list of faults shows it, with the names in braces replaced by `shown`.

@@ -153,14 +153,13 @@ class GradientScales(NamedTuple):
     def blame(self, level: int) -> tuple[Fault, str]:
         """Return words for the difference that `roundings[level]` may explain; and its source."""
         found = self.roundings[level]
-        place = next(i for i, one in enumerate(self.roundings) if one.source == "mean")
-        moved = self.roundings[place].bound - self.roundings[place - 1].bound
+        *_, terms, mean, _ = self.roundings
         source = found.source
-        if source == "terms" and self.measure(moved) > self.measure(found.bound):
+        if source == "terms" and self.measure(mean.bound - terms.bound) > self.measure(found.bound):
             source = "both"
         is_half_terms = source == "terms" and level > 0
         cause = find_fault("rounded-half" if is_half_terms else f"rounded-{source}")
-        return cause._replace(id="", words=cause.words.format(found.precision)), source
+        return cause.fill((found.precision,))._replace(id=""), source
 
     def exceeds(self, error: Floats, level: int, factor: float = 1.0) -> NDArray[np.bool_]:
         """Return True for each value whose error is above the bound of `roundings[level]` times a factor."""

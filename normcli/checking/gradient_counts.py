@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from normcli.norms.rules import GroupOrder
 from normcli.numerics.statistics.divisor import find_freedom
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from normcli.checking.gradient_terms import GradientTerms
     from normcli.checking.wrong_gradient import Detailed, WrongGradient
@@ -70,8 +71,13 @@ def _find_factor(c: WrongGradient, **none: float) -> float:
     """Return the factor of least squares on what dx lacks if factors on its terms, `a` and `b`, are 0."""
     bare = c.t.scale(**none).differentiate()
     term, off = ((dx - bare) * c.t.divisor for dx in (c.t.differentiate(), c.actual.reshape(bare.shape)))
-    usable = np.isfinite(term) & np.isfinite(off)
-    return float(np.vdot(term[usable], off[usable]) / np.vdot(term[usable], term[usable]))
+    return find_multiple(off, term)
+
+
+def find_multiple(values: Floats, known: Floats) -> float:
+    """Return the factor of least squares by which `known` gives `values`, where both are finite."""
+    usable = np.isfinite(values) & np.isfinite(known)
+    return float(np.vdot(known[usable], values[usable]) / np.vdot(known[usable], known[usable]))
 
 
 def _list_counts(size: int) -> list[int]:
@@ -96,12 +102,10 @@ def pad(c: WrongGradient, what: str) -> Iterator[Detailed]:
     n = c.t.size
     if c.vary() is None:
         return
-    forms = [*itertools.product(range(len(_list_moments(c, what, n))), (False, True))]
-    tried = [(count, *form) for count in _list_counts(n) for form in forms]
-    tried += [(count, *form) for form in forms if (count := _find_count(c, what, *form)) is not None]
-    for count, form, is_shared in tried:
-        words = (str(count), str(n)) if what == "count" else (str(count - n),)
-        yield words, _take_padded(c, what, count, form, is_shared)
+    for form in itertools.product(range(len(_list_moments(c, what, n))), (False, True)):
+        take = functools.partial(_take_padded, c, what, *form)
+        for count in sorted({*_list_counts(n), *_find_count(c, take)}):
+            yield (str(count), str(n)) if what == "count" else (str(count - n),), take(count)
 
 
 def _list_moments(c: WrongGradient, what: str, count: float) -> list[tuple[Floats, Floats]]:
@@ -114,7 +118,7 @@ def _list_moments(c: WrongGradient, what: str, count: float) -> list[tuple[Float
     return list_padded_moments(t.mean, add_squares, t.size, find_freedom(c.plan, t.size), count - t.size)[what]
 
 
-def _take_padded(c: WrongGradient, what: str, count: float, form: int, is_shared: bool) -> GradientTerms:
+def _take_padded(c: WrongGradient, what: str, form: int, is_shared: bool, count: float) -> GradientTerms:
     """Return the terms of one form of a padded count, which divides the backward means too if `is_shared`."""
     terms = c.vary(moments=_list_moments(c, what, count)[form])
     assert terms is not None  # as of the norm itself
@@ -128,27 +132,23 @@ _MOST_TIMES = 256
 """The largest padded count that a gradient may show, as a multiple of the group's size."""
 
 
-def _find_count(c: WrongGradient, what: str, form: int, is_shared: bool) -> int | None:
-    """Return the padded count that the gradient shows: a fixed point of m · (⟨right, actual⟩ / ⟨right, of m⟩)².
+def _find_count(c: WrongGradient, take: Callable[[float], GradientTerms]) -> list[int]:
+    """Return the padded count that the gradient shows, if one does, for the terms that `take` makes of a count.
 
-    None for a usual count, and if that leaves over an eighth of the error of the best multiple of the gradient.
+    It is a fixed point of m · (⟨right, actual⟩ / ⟨right, of m⟩)², and leaves at most an eighth of the error of
+    the best multiple of the gradient.
     """
     right, actual = (np.nan_to_num(values.reshape(-1)) for values in (c.right, c.actual))
-    shown, n = float(np.vdot(right, actual)), c.t.size
-    least = np.linalg.norm(actual - shown / np.vdot(right, right) * right) / CLEARLY
-    if not least > _NOTHING * np.linalg.norm(actual):
-        return None
+    shown, n = find_multiple(actual, right), c.t.size
+    least = np.linalg.norm(actual - shown * right) / CLEARLY
     count, found = 2.0 * n, 0
-    for _ in range(_STEPS):
+    for _ in range(_STEPS if least > _NOTHING * np.linalg.norm(actual) else 0):
         if not n < count <= _MOST_TIMES * n or found == round(count):
             break
         found = round(count)
-        wrong = c.take(_take_padded(c, what, count, form, is_shared)).reshape(-1)
-        count *= (shown / float(np.vdot(right, wrong))) ** 2
-    if found in (0, n, *_list_counts(n)):
-        return None
-    wrong = c.take(_take_padded(c, what, found, form, is_shared)).reshape(-1)
-    return found if np.linalg.norm(actual - wrong) <= least else None
+        count *= (shown / find_multiple(c.take(take(count)).reshape(-1), right)) ** 2
+    is_shown = found and np.linalg.norm(actual - c.take(take(found)).reshape(-1)) <= least
+    return [found] if is_shown else []
 
 
 _NOTHING = 1e-6

@@ -16,6 +16,7 @@ from normcli.checking.gradient_counts import (
     change_ddof,
     count_means,
     end_early,
+    find_multiple,
     fit_factor,
     pad,
     shard,
@@ -26,10 +27,8 @@ from normcli.checking.gradient_forms import (
     average_without_gamma,
     centre,
     change_activation,
-    change_axes,
     change_eps,
     change_groups,
-    change_means,
     divide_by_gate,
     exchange,
     leave_gate,
@@ -42,7 +41,6 @@ from normcli.checking.gradient_forms import (
     round_sums,
     sum_otherwise,
     turn_gamma,
-    widen_sums,
 )
 from normcli.checking.gradient_terms import GradientTerms, add_up
 from normcli.checking.wrong_gradient import GRADIENTS, LAYER_PARTS, WrongGradient
@@ -50,7 +48,7 @@ from normcli.dtypes import find_type, is_float
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from normcli.checking.gradient_bounds import GradientScales
     from normcli.checking.wrong_gradient import Detailed
@@ -79,8 +77,7 @@ class Wrong(NamedTuple):
     @property
     def said(self) -> Fault:
         """The fault, with values in its words."""
-        words, remedy = (text.format(*self.details) for text in (self.fault.words, self.fault.remedy))
-        return self.fault._replace(words=words, remedy=remedy)
+        return self.fault.fill(self.details)
 
 
 ROWS: tuple[Row, ...] = (
@@ -145,13 +142,13 @@ ROWS: tuple[Row, ...] = (
     Row("residual", lambda c: c.right + c.exact.dy, "dx"),
     Row("x-added", lambda c: c.right + c.x, "dx"),
     Row("relu", lambda c: c.t._replace(dy=c.t.dy * (c.y > 0.0), g=c.t.g * (c.y > 0.0)), "norm"),
-    Row("means-axes", change_means, "dx"),
+    Row("means-axes", lambda c: c.vary_axes(lambda axes: c.t._replace(axes=axes)), "dx"),
     Row("means-shard", shard_means, "dx statistics"),
-    Row("sums-axes", widen_sums, "dx"),
+    Row("sums-axes", lambda c: c.vary_axes(c.t.widen), "dx"),
     # -- another norm's gradient
     Row("trained", lambda c: c.vary(trained=True), "statistics given"),
     Row("means-given", lambda c: c.vary(constant=False), "dx given"),
-    Row("axes", change_axes, "statistics"),
+    Row("axes", lambda c: c.vary_axes(lambda axes: c.regroup(axes=axes)), "statistics"),
     Row("groups", change_groups, "statistics"),
     Row("shard", shard, "statistics"),
     Row("eps", change_eps, "statistics"),
@@ -227,20 +224,16 @@ def list_factors(c: WrongGradient, scales: GradientScales) -> Iterator[Wrong]:
     actual, right = c.actual, c.right
     if np.unique(np.abs(right[right != 0.0])).size == 1:
         return
-    usable = np.isfinite(actual) & np.isfinite(right)
-    known, wide = (np.where(usable, values * scales.weight, 0.0) for values in (right, actual))
-    factor = float(np.vdot(wide, known) / np.vdot(known, known))
-    wrong = np.where(usable, factor * right, actual)
+    factor = find_multiple(actual * scales.weight, right * scales.weight)
+    wrong = np.where(np.isfinite(actual) & np.isfinite(right), factor * right, actual)
     larger = max(1.0, scales.measure(wrong) / scales.measure(np.asarray(c.exact.field(c.name))))
     if f"{abs(factor):.3g}" != "1" and not scales.exceeds(actual - wrong, -2, larger).any():
         yield Wrong(find_fault(FACTOR), (f"{factor:.3g}",), wrong)
 
 
-def list_wrong(c: WrongGradient, rows: Iterable[Row] = ROWS) -> Iterator[Wrong]:
+def list_wrong(c: WrongGradient, rows: Sequence[Row] = ROWS) -> Iterator[Wrong]:
     """Yield the gradient of each possible fault; of norms without known terms, of the turned sign alone."""
-    if not c.is_known:
-        yield Wrong(ROWS[0].fault, (), -c.right)
-    for row in rows if c.is_known else ():
+    for row in rows if c.is_known else rows[:1]:
         for made in row.vary(c):
             details, wrong = made if type(made) is tuple else ((), made)
             terms = wrong if isinstance(wrong, GradientTerms) else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -59,12 +58,6 @@ def multiply_slope(c: WrongGradient, values: Floats) -> Floats:
     return np.asarray(values.reshape(c.x.shape) * slope_of(c.gate))
 
 
-def change_means(c: WrongGradient) -> Iterator[Detailed]:
-    """Yield dx with the means of the backward pass over each other set of axes, and the right statistics."""
-    own = c.name_axes(c.plan.grid.axes)
-    yield from (((c.name_axes(axes), own), c.t._replace(axes=axes)) for axes in c.list_axes())
-
-
 def sum_otherwise(c: WrongGradient) -> Iterator[Detailed]:
     """Yield a parameter's gradient summed over each other set of axes whose sum has its shape."""
     for axes in find_summed(c.plan, c.right.shape):
@@ -85,20 +78,6 @@ def find_summed(plan: Plan, shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]
             others = {axis for axis, n in enumerate(lengths) if n != 1 and (own[axis] == 1) != (axis in axes)}
             if left == wanted and others:
                 yield axes
-
-
-def widen_sums(c: WrongGradient) -> Iterator[Detailed]:
-    """Yield dx with its sums over more axes than the norm's, still divided by the size of a group."""
-    for axes in c.list_axes():
-        if set(axes) > set(c.t.axes):
-            more = math.prod(c.plan.grid.shape[axis] for axis in axes) / c.t.size
-            yield (c.name_axes(axes),), c.t._replace(axes=axes).scale(more, more)
-
-
-def change_axes(c: WrongGradient) -> Iterator[Detailed]:
-    """Yield the terms of the norm over each other set of axes."""
-    own = c.name_axes(c.plan.grid.axes)
-    yield from (((c.name_axes(axes), own), c.regroup(axes=axes)) for axes in c.list_axes())
 
 
 def change_groups(c: WrongGradient) -> Iterator[Detailed]:
@@ -133,11 +112,10 @@ def centre(c: WrongGradient, *, centres: bool) -> Iterator[Detailed]:
         yield from (((), one) for one in (terms, terms._replace(centres=not centres)))
 
 
-def exchange(c: WrongGradient) -> Iterator[Detailed]:
-    """Yield the gradient of the other parameter: dbeta for dgamma, or dgamma for dbeta, if there is one."""
+def exchange(c: WrongGradient) -> Detailed:
+    """Return the gradient of the other parameter, dbeta for dgamma or dgamma for dbeta; None without one."""
     other = "dbeta" if c.name == "dgamma" else "dgamma"
-    if c.exact.field(other) is not None:
-        yield (other,), c.exact.field(other)
+    return (other,), c.exact.field(other)
 
 
 def reorder(c: WrongGradient, *, flip: bool) -> Iterator[Detailed]:

@@ -105,6 +105,11 @@ class GradientTerms(NamedTuple):
         """Return the terms with the term A times a factor, and the term w · B times another."""
         return self._replace(a=self.a * a, b=self.b * b)
 
+    def widen(self, axes: tuple[int, ...]) -> GradientTerms | None:
+        """Return the terms with sums over more axes, divided by the size of a group; None for other axes."""
+        more = math.prod(self.g.shape[axis] for axis in axes) / self.size
+        return self._replace(axes=axes).scale(more, more) if {*axes} > {*self.axes} else None
+
     def multiply(self, factor: Floats | float) -> GradientTerms:
         """Return the terms with all of dx times a factor."""
         return self._replace(behind=self.behind * factor)

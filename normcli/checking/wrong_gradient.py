@@ -13,7 +13,7 @@ from normcli.checking.gradient_terms import GradientTerms, make_terms, spread_pa
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from normcli.dtypes import Floats
     from normcli.norms.plan import Plan
@@ -71,7 +71,7 @@ class WrongGradient(NamedTuple):
         """The names, such as "mean" and "gate", of the parts of gradient and norm that faults may need."""
         inputs, own = self.exact.inputs, {"own" if self.exact.inputs.given is None else "given"}
         parts = {"gamma": inputs.gamma, "gate": self.gate, "behind": inputs.gate, "before": inputs.gated_input}
-        mean = {"mean"} if self.t.centres else set()
+        mean = {"mean"} if self.is_known and self.t.centres else set()
         return GRADIENTS[self.name] | own | mean | {name for name, part in parts.items() if part is not None}
 
     @property
@@ -169,11 +169,15 @@ class WrongGradient(NamedTuple):
         """Return the names of axes, joined: `n×h×w`."""
         return "×".join(self.plan.grid.layout.name(axis) for axis in axes)
 
-    def list_axes(self) -> Iterator[tuple[int, ...]]:
-        """Yield every set of axes but the norm's own; nothing with channel groups or running statistics."""
-        axes = range(len(self.plan.grid.shape) if self.is_trained else 0)
+    def vary_axes(self, make: Callable[[tuple[int, ...]], GradientTerms | None]) -> Iterator[Detailed]:
+        """Yield the terms that `make` makes of each set of axes but the norm's own.
+
+        Nothing with channel groups or running statistics.
+        """
+        axes, own = range(len(self.plan.grid.shape) if self.is_trained else 0), self.plan.grid.axes
         choices = (itertools.combinations(axes, count) for count in range(1, len(axes) + 1))
-        yield from (some for some in itertools.chain(*choices) if some != tuple(sorted(self.plan.grid.axes)))
+        others = (some for some in itertools.chain(*choices) if {*some} != {*own})
+        yield from (((self.name_axes(some), self.name_axes(own)), make(some)) for some in others)
 
 
 def slope_of(gate: Gated | None) -> Floats:

@@ -12,7 +12,7 @@ import numpy as np
 
 from normcli.checking.half_precision import find_saved_dtype
 from normcli.checking.ulp import choose_counting_dtype
-from normcli.dtypes import get_eps, is_half
+from normcli.dtypes import get_eps, is_half, is_long_float
 from normcli.identifying.explanations import (
     find_algorithm,
     find_default_faults,
@@ -80,6 +80,9 @@ def identify(question: Question, norm: str | None = None) -> Identification:
     DataError
         If y has the shape of x in no order of axes, no axes have that of gamma or beta, or a file changed.
     """
+    tensors = question.x, question.y
+    x, y = (fetch(one).astype(np.float64) if is_long_float(one.dtype) else one for one in tensors)
+    question = question._replace(x=x, y=y)
     saved = find_saved_dtype(question.y)
     with np.errstate(all="ignore"):  # hypotheses that do not fit overflow, and are left out for it
         found = _identify_as(saved, question, norm)

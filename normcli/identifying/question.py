@@ -222,6 +222,14 @@ class Diagnosis(NamedTuple):
     fault: str | None = None
 
     @property
+    def asks_for_gamma(self) -> bool:
+        """Whether the tensor is explained, without a named fault, by some gamma or beta that was not given."""
+        is_explained = (self.verdict != Kind.NONE or ANY_NORM in self.cause) and "unknown" in (
+            self.fault or "unknown"
+        )
+        return is_explained and (self.next_step or "").startswith(("give --gamma", "give --beta"))
+
+    @property
     def shown_alternatives(self) -> tuple[str, ...]:
         """The first three alternatives, and if there are more, a text with their number."""
         shown, more = self.alternatives[:_MOST_SHOWN], len(self.alternatives) - _MOST_SHOWN
@@ -253,6 +261,9 @@ class Diagnosis(NamedTuple):
             ("to tell", () if self.next_step is None else (self.next_step,)),
         )
 
+
+ANY_NORM = "y may be any norm with unknown gamma and beta"
+"""The cause where y has too few values for each gamma."""
 
 _PASSING = ("check", "--max-ulp", "--rtol", "--atol")
 """The first words of remedies, behind `normcli`, that only tolerate more."""

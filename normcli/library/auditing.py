@@ -12,7 +12,7 @@ import numpy as np
 from normcli.answers.judging.audit_report import AuditReport
 from normcli.answers.judging.run_comparison import RunReport
 from normcli.auditing import audit as auditing
-from normcli.auditing.layer import choose_layers, open_dump, pair_tensors
+from normcli.auditing.layer import add_weights, choose_layers, open_dump, pair_tensors
 from normcli.auditing.onnx_run import SUFFIX, record_onnx
 from normcli.auditing.runs import RunComparison, compare_runs
 from normcli.checking.ulp import choose_tolerance
@@ -61,7 +61,7 @@ def audit(
     pairs : str, optional
         `FILE:*.input=*.output`: the file, and the patterns of a layer's input and output in it.
     weights : path, optional
-        A file of `NAME.weight` and `NAME.bias` for each layer; only with `pairs`.
+        A file of `NAME.weight` and `NAME.bias`, for layers of which none were recorded.
     norm : str, optional
         The norm of layers whose settings the dump does not hold, such as `rms:eps=1e-6`; None: it is
         identified from the data.
@@ -93,26 +93,28 @@ def audit(
     models = [path for path in (dump, against) if path is not None and str(path).lower().endswith(SUFFIX)]
     if inputs is not None and not models:
         raise UsageError("--inputs are of an ONNX model; a dump has its own")
-    if weights is not None and pairs is None:
-        raise UsageError("--weights goes with --pairs; a dump has its own")
+    if weights is not None and models:
+        raise UsageError("--weights are of a dump or of --pairs; an ONNX model has its own")
     default = None if norm is None else parse_norm_spec(norm)
     tolerate = functools.partial(choose_tolerance, rtol=rtol, atol=atol, max_ulp=max_ulp)
     tolerate(np.dtype(np.float32))  # which refuses limits that are none
     with tempfile.TemporaryDirectory() as folder:
+
+        def choose(layers: list[RecordedLayer]) -> list[RecordedLayer]:
+            full = layers if weights is None else add_weights(layers, str(weights))
+            return choose_layers(full, only, skip)
 
         def open_layers(path: str) -> list[RecordedLayer]:
             if path.lower().endswith(SUFFIX):
                 made = os.path.join(folder, f"{len(os.listdir(folder))}.safetensors")  # noqa: PTH118, PTH208
                 record_onnx(path, made, None if inputs is None else str(inputs), seed)
                 path = made
-            return choose_layers(open_dump(path, default), only, skip)
+            return choose(open_dump(path, default))
 
         if pairs is None:
             source, layers = str(dump), open_layers(str(dump))
         else:
-            source = pairs
-            paired = pair_tensors(pairs, None if weights is None else str(weights), default)
-            layers = choose_layers(paired, only, skip)
+            source, layers = pairs, choose(pair_tensors(pairs, default))
         if against is None:
             found = auditing.audit(layers, tolerate, effort)
             return Judgement(found.ok, found, AuditReport(found, source))

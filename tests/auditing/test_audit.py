@@ -192,7 +192,7 @@ def test_layers_of_one_run_alone_are_a_difference(tmp_path):
     ("arguments", "code", "message"),
     [
         pytest.param([], 2, "audit takes a DUMP, or --pairs FILE:*.input=*.output; give one of them", id="nothing"),
-        pytest.param(["run", "--weights", "w"], 2, "--weights goes with --pairs; a dump has its own", id="weights"),
+        pytest.param(["a.onnx", "--weights", "w"], 2, "--weights are of a dump or of --pairs; an ONNX model has its own", id="weights"),
         pytest.param(["--pairs", "x.npz:a=b"], 2, "--pairs x.npz:a=b: that is no FILE:*.input=*.output, with one * in each name", id="stars"),
         pytest.param(["run", "--only", "z"], 2, "--only and --skip leave none of 1 layers; the first are a", id="none left"),
         pytest.param(["gone.safetensors"], 3, "gone.safetensors: there is no such file", id="no file"),
@@ -323,6 +323,26 @@ def test_runs_without_a_name_in_common_are_paired_in_their_order(tmp_path, normc
     ):
         with pytest.raises(DataError, match=f"in their order {re.escape(place)} are no pair: leave out"):
             audit(one, against=other)
+
+
+@pytest.mark.parametrize(
+    ("eps", "options", "told"),
+    [
+        pytest.param(
+            1e-5, {}, (None, "y has a gamma or beta that is not recorded: give --weights"), id="right"
+        ),
+        pytest.param(
+            1e-2, {}, (False, "ln differs: eps is 0.01, not 1e-05; y has a fitted gamma and beta"), id="eps"
+        ),
+        pytest.param(1e-5, {"weights": "w.npz"}, (True, None), id="with weights"),
+    ],
+)
+def test_a_run_without_weights_shows_no_gamma_to_be_wrong(tmp_path, monkeypatch, eps, options, told):
+    monkeypatch.chdir(tmp_path)
+    layer = make_layer(eps=eps)
+    np.savez("w.npz", **{f"a.{role}": layer.pop(role) for role in ("weight", "bias")})
+    found = find(audit(write(tmp_path / "run", {"a": layer}), **options), "a")
+    assert (found["ok"], found["cause"] or found["problem"]) == told
 
 
 def test_a_run_without_weights_is_judged_with_those_of_the_other(tmp_path):

@@ -352,6 +352,11 @@ class Scale(nn.Module):
         return self.weight * x / (x.square().mean(1, keepdim=True) + self.eps).sqrt()
 
 
+class OwnLayerNorm(nn.LayerNorm):
+    def forward(self, x):
+        return super().forward(x)
+
+
 @pytest.mark.parametrize(
     ("norm", "problem"),
     [
@@ -362,13 +367,14 @@ class Scale(nn.Module):
             PixelRMSNorm(), "PixelRMSNorm is taken for rms as in Llama, which it is not", id="guessed"
         ),
         pytest.param(type("OddNorm", (MyNorm,), {})(), "OddNorm is no norm that is known", id="by its name"),
+        pytest.param(OwnLayerNorm(8), "also={'OwnLayerNorm': 'ln'}", id="by its base"),
     ],
 )
 def test_classes_that_are_not_known_are_said_and_not_judged(tmp_path, norm, problem):
     told = judge(nn.Sequential(norm, nn.GroupNorm(1, 3)), lambda m: m(IMAGES), tmp_path)
     first, second = told.data()["layers"]
-    known = problem if "LRN" in problem else f"{problem}: name it "
-    assert (first["ok"], first["problem"].startswith(known)) == (None, True)
+    known = problem if "LRN" in problem or "also" in problem else f"{problem}: name it "
+    assert (first["ok"], known in first["problem"]) == (None, True)
     assert (second["ok"], told.ok) == (True, False)
 
 

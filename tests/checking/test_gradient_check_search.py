@@ -8,7 +8,8 @@ import pytest
 from normcli import backward
 from normcli.checking.fault import find_fault
 from normcli.checking.gradient_bounds import GradientScales, Rounding
-from normcli.checking.gradient_check import _choose, check_gradients, find_cause
+from normcli.checking.gradient_cause import _choose, find_cause
+from normcli.checking.gradient_check import check_gradients
 from normcli.checking.gradient_faults import FACTOR, ZERO, Wrong
 from normcli.checking.wrong_gradient import WrongGradient
 from normcli.errors import DataError

@@ -210,7 +210,7 @@ class TestDeclaredAlgorithm:
     [
         ("ln", (0, 32), "statistics are over all of c, not 0:8"),
         ("rms", (4, 12), "statistics are over 4:12 of c, not 0:8"),
-        ("lp", (0, 32), "values count that are not in the slice"),
+        ("lp", (0, 32), "statistics are over all values, not 0:8 (as torch)"),
         ("lp", (0, 9), "the divisor is wrong"),
     ],
 )

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.identifying import identify as identification
+from normcli.identifying import inquiry
 from normcli.identifying.identify import identify
 from normcli.identifying.question import Kind, Question
 from normcli.identifying.search import norm_search, samples
@@ -59,7 +59,7 @@ def test_an_eps_far_above_the_variances_is_fitted(size, eps):
 
 @pytest.mark.slow
 def test_gamma_is_found_of_samples_larger_than_what_is_compared(monkeypatch):
-    for module in (identification, samples, norm_search):
+    for module in (inquiry, samples, norm_search):
         monkeypatch.setattr(module, "MOST_SAMPLED", 1 << 11)
     rng = np.random.default_rng(9)
     x = rng.normal(size=(2, 40, 60)).astype("f4")

@@ -165,7 +165,9 @@ def test_a_line_with_noise_is_nearly_no_norm():
 
 def test_another_input_tells_where_gamma_is_given():
     told = diagnose(find(gamma=np.ones(5)))
-    assert told.next_step == "normcli generate --shape 3,4,5 --dist normal -o x.npy writes another input to try"
+    assert (
+        told.next_step == "normcli generate --shape 3,4,5 --dist normal -o try.npy writes another input to try"
+    )
 
 
 @pytest.mark.parametrize(

@@ -228,13 +228,13 @@ def _suggest_classes(layers: Sequence[LayerVerdict]) -> Iterator[tuple[str, str]
 def _join_alike(layers: Sequence[LayerVerdict]) -> Iterator[list[LayerVerdict]]:
     """Yield lists of layers, one list for each row of the table.
 
-    Layers that differ from the exact result are in one list if their norm, its options and the finding on them
-    are equal.
+    Layers that differ from the exact result, or could not be judged, are in one list if their norm, its options
+    and the finding on them are equal.
     Every other layer has a list of its own.
     """
     alike: dict[tuple[str, str], list[LayerVerdict]] = {}
     for one in layers:
-        key = (name_norm(one), tell(one)) if one.ok is False else ("", one.settings.name)
+        key = (name_norm(one), tell(one)) if not one.ok else ("", one.settings.name)
         alike.setdefault(key, []).append(one)
     yield from alike.values()
 

@@ -15,6 +15,7 @@ from normcli.identifying.faults.tables.behind import BEHIND
 from normcli.identifying.faults.tables.borrowing import BORROWING
 from normcli.identifying.faults.tables.counting import COUNTING
 from normcli.identifying.faults.tables.dividing import DIVIDING, EPS
+from normcli.identifying.faults.tables.gating import GATES
 from normcli.identifying.faults.tables.masking import MASKING
 from normcli.identifying.faults.tables.parameters import PARAMETERS, STORED
 from normcli.identifying.faults.tables.places import (
@@ -54,7 +55,7 @@ WITHIN_GROUPS = tuple(
 )
 """The rows whose statistics may differ within a group: with others, y is a line of x in each group."""
 
-GATE_ORDERS = tuple(row for row in AROUND if row.id in ("before-gate", "after-gate"))
+GATE_ORDERS = tuple(row for row in GATES if row.id in ("before-gate", "after-gate"))
 """The rows of a gate on the wrong side of the norm."""
 
 OVERFLOWS, DDOFS = (
@@ -62,7 +63,7 @@ OVERFLOWS, DDOFS = (
 )
 """The rows of overflow, which may make all of y one number, and of ddof, which may make groups of one NaN."""
 
-REST: Sequence[Row] = (*SCALING, *AROUND, *PARAMETERS, *BEHIND, *ORDER)
+REST: Sequence[Row] = (*SCALING, *AROUND, *GATES, *PARAMETERS, *BEHIND, *ORDER)
 _ROWS = (*STATISTICS, *REST, *OF_COPIES, *OF_REGIONS.values(), *UNKNOWN.values(), CAST, MASKED)
 FAULTS: Sequence[Row] = tuple({row.id: row for row in _ROWS}.values())
 """Every row: what `normcli help faults` lists."""

@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.checking.ulp import measure_unit
-from normcli.identifying.faults.case_sampling import LIKELY, change_case, goes_with_x, thin_out
+from normcli.identifying.faults.case_sampling import change_case
 from normcli.identifying.faults.claim import ONE_NUMBER, OVERFLOWS, REST, STATISTICS, WITHIN_GROUPS
 from normcli.identifying.faults.fault_evidence import OF_A_NUMBER, OFF_EXACT, weigh_statistics
 from normcli.identifying.faults.tables.around import AROUND
 from normcli.identifying.faults.tables.dividing import EPS, OTHER_EPS
+from normcli.identifying.faults.tables.gating import GATES
 from normcli.identifying.faults.tables.parameters import PARAMETERS
 from normcli.identifying.faults.tables.places import ORDER
+from normcli.identifying.faults.thin_case import LIKELY, goes_with_x, thin_out
 from normcli.identifying.faults.variant import Found, Variant, cut_at, find_share, is_near
 from normcli.identifying.models.divisor_fit import COMMON_EPS
 
@@ -181,7 +183,7 @@ def try_pairs(case: Case) -> Iterator[Found]:
         for one in try_all(moved, _BESIDE, _is_near_line):
             if one.share == 1.0 and not one.is_fitted:  # each group's divisor would have any factor
                 yield one._replace(faults=(*one.faults, fault), variants=(*one.variants, variant))
-    for fault, variant, other in list_others(case, AROUND):
+    for fault, variant, other in list_others(case, (*AROUND, *GATES)):
         rows = _BESIDE if other.centres else [row for row in _BESIDE if row.id not in _CONSTANT]
         yield from keep_likeliest(case, _try_beside(fault, variant, other, rows))
     if case.gate is not None or case.gated_input is not None:
@@ -209,8 +211,8 @@ def _try_gates(case: Case) -> Iterator[Found]:
     Of two faults of the gate, a roll is applied before the other, and a rounding after it.
     """
     ends = ("rolled",), ("rounded",), ("activation", "bare")
-    rolled, rounded, acts = ([row for row in _OF_GATE if row.id.endswith(end)] for end in ends)
-    others = [row for row in _OF_GATE if row not in (*rolled, *rounded)]
+    rolled, rounded, acts = ([row for row in GATES if row.id.endswith(end)] for end in ends)
+    others = [row for row in GATES if row not in (*rolled, *rounded)]
     for rows, seconds in ((rolled, (*acts, *rounded)), (others, rounded), (PARAMETERS, rounded)):
         for row in rows:
             for variant in row.vary(case):
@@ -237,9 +239,6 @@ def _shows(case: Case, row: Row) -> bool:
 
 _OF_ROUNDED_GATE = 2.0**-6
 """The largest median error of a y whose gate was rounded to half precision, as a part of the median |y|."""
-
-_OF_GATE = [row for row in AROUND if {"gate", "gated-input"} & {*row.needs.split()}]
-"""The rows of faults of a gate, before or behind the norm."""
 
 
 def list_others(case: Case, rows: Sequence[Row]) -> Iterator[tuple[Fault, Variant, Case]]:

@@ -19,6 +19,7 @@ from normcli.identifying.faults.unnamed_fault import TO_GIVE
 from normcli.identifying.models.standards import MOMENTS
 from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.question import (
+    ANY_NORM,
     CONSTANT,
     CONSTANT_GROUPS,
     MOST_WORDS,
@@ -223,9 +224,7 @@ def _diagnose_kind(found: Identification, layout: Layout) -> Diagnosis:
         step = "give --gamma and --beta, if the kernel has them"
         if size <= _OF_AN_INDEX * max(found.question.x.shape):
             unknown = ("each index of an axis has at most 2 values, which a gamma and a beta of its own fit",)
-            return Diagnosis(
-                Kind.NONE, "y may be any norm with unknown gamma and beta", unknown, next_step=step
-            )
+            return Diagnosis(Kind.NONE, ANY_NORM, unknown, next_step=step)
     tried = "every norm was tried over all axes, and every map a · x + b"
     return Diagnosis(Kind.NONE, "nothing known explains y", (tried,), next_step=step)
 
@@ -318,4 +317,4 @@ def _diagnose_doubtful(found: Identification, layout: Layout) -> Diagnosis:
 
 def _suggest_input(asked: Question) -> str:
     shape = ",".join(map(str, asked.x.shape))
-    return f"normcli generate --shape {shape} --dist normal -o x.npy writes another input to try"
+    return f"normcli generate --shape {shape} --dist normal -o try.npy writes another input to try"

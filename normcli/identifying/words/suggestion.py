@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.algorithms.row_formula import RowFormula
-from normcli.checking.ulp import choose_tolerance
+from normcli.checking.ulp import choose_counting_dtype, choose_tolerance
 from normcli.dtypes import OUTPUT_DTYPES, is_float
 from normcli.errors import NormError
 from normcli.identifying.models.divisor_fit import COMMON_EPS
@@ -90,7 +90,7 @@ class Suggestion(NamedTuple):
         shown = ",".join(map(str, shape))
         return (
             f"normcli generate --shape {shown} --dist {dist}{bounds} --seed {seed} --rng {rng} --dtype {dtype} "
-            "-o x.npy"
+            "-o try.npy"
         )
 
 
@@ -212,7 +212,7 @@ def hint_exchange(question: Question, told: Diagnosis) -> Diagnosis:
     if not is_open or x.shape != y.shape or x.size > MOST_EXCHANGED:
         return told
     x, y = fetch(x), fetch(y)
-    tolerance = choose_tolerance(x.dtype)
+    tolerance = choose_tolerance(choose_counting_dtype(x.dtype))
     with np.errstate(all="ignore"):
         for name in NORMS:
             with contextlib.suppress(NormError):

@@ -60,7 +60,9 @@ AUDIT = Verb(
         ),
         option("--skip", "left_out", multiple=True, metavar=_PATTERN, help="Leave layers of such names out."),
         option("--pairs", metavar="FILE:*.A=*.B", help="Tensors that go together, where there is no dump."),
-        option("--weights", metavar="FILE", help="With --pairs: a file of NAME.weight and NAME.bias."),
+        option(
+            "--weights", metavar="FILE", help="NAME.weight and NAME.bias of layers that were recorded without."
+        ),
         option(
             "--norm",
             metavar="NORM:KEY=VALUE",

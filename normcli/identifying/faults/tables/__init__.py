@@ -1,7 +1,9 @@
 """Rows of faults, a table for each part of a norm that may be wrong.
 
-* `around`: the inputs of the norm: casts of x, the residual, the gate
+* `around`: the input of the norm: casts of x, activations, dropout, the residual
+* `gating`: the gate, before the norm or behind it
 * `counting`: statistics of other values: padding, wrong counts, slices, shards
+* `weighting`: sums in which values are left out or count twice
 * `borrowing`: statistics of another group, or over other axes
 * `masking`: a mask that is ignored, inverted or off by one; masked values in a count or a sum
 * `dividing`: mean and divisor: eps, ddof, medians, approximate roots, statistics in half precision

@@ -1,4 +1,4 @@
-"""Faults of what stands around a norm in a block: a cast or a residual before it, the gate behind it."""
+"""Faults of the input of a norm: a cast, an activation, a dropout or a residual before it, or behind it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from normcli.checking.fault import Row
 from normcli.checking.half_precision import HALVES
 from normcli.checking.ulp import measure_unit
 from normcli.dtypes import is_half
-from normcli.identifying.faults.case_sampling import LIKELY, change_case, thin_out
 from normcli.identifying.faults.tables.behind import FORMS, SHORT_FLOATS, Pointwise, measure_step
 from normcli.identifying.faults.tables.dividing import shorten
+from normcli.identifying.faults.thin_case import LIKELY, thin_out
 from normcli.identifying.faults.variant import Variant, cut_at, find_share, label, weigh_standardized
-from normcli.numerics.elements.activation import Activation
 from normcli.numerics.rounding import round_to_short, widen
 from normcli.tensors.residual import Addends, ResidualSum, find_sum_dtype
 
@@ -28,13 +27,12 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats, Selected
     from normcli.identifying.faults.case import Case
-    from normcli.numerics.elements.gate import Gated
 
     Inputs = Iterator[tuple[dict[str, Any], Floats, Floats]]
     Sums = Callable[[NDArray[Any], NDArray[Any]], list[tuple[dict[str, Any], list[NDArray[Any]]]]]
 
 
-def _use(other: Case, more: Floats | float = 0.0, **values: Any) -> Variant:
+def use_other(other: Case, more: Floats | float = 0.0, **values: Any) -> Variant:
     """Return the variant whose result is another case's exact result plus `more`, for faults of its input.
 
     `values` are filled into the braces of the fault's words.
@@ -43,7 +41,7 @@ def _use(other: Case, more: Floats | float = 0.0, **values: Any) -> Variant:
     return Variant(result=right.values + more, noise=right.allowed, values=values, other=other)
 
 
-def _normalize(case: Case, x: NDArray[Any]) -> Case:
+def normalize_other(case: Case, x: NDArray[Any]) -> Case:
     """Return the case with another input of the norm, `x`."""
     return replace(case, x=np.where(case.judged, widen(x), np.nan))
 
@@ -76,7 +74,7 @@ def _sum_otherwise(list_terms: Sums) -> Callable[[Case], Iterator[Variant]]:
                 total = first
                 for term in rest:
                     total = Addends(total, term, kind).add()
-                yield _use(_normalize(case, total), **values)
+                yield use_other(normalize_other(case, total), **values)
 
     return vary
 
@@ -88,46 +86,14 @@ def _round_otherwise(case: Case, addends: Addends) -> Iterator[Variant]:
     """
     for kind in _list_kinds(addends)[1:]:
         how = "rounded to half precision" if kind is ResidualSum.ROUNDED else "not rounded"
-        yield _use(_normalize(case, addends._replace(kind=kind).add()), how=how)
+        yield use_other(normalize_other(case, addends._replace(kind=kind).add()), how=how)
 
 
 def _add_behind(case: Case, addends: Addends) -> Iterator[Variant]:
     residual = widen(addends.residual)
-    alone = _normalize(case, addends.values)
+    alone = normalize_other(case, addends.values)
     for one, where in ((alone, "after the norm, not before it"), (case, "after the norm, too")):
-        yield _use(one, residual, where=where)
-
-
-_OTHERS = tuple(one for one in Activation if one is not Activation.NONE)
-
-
-def _activate(case: Case, *others: Activation) -> Iterator[Variant]:
-    """Yield a variant for each of the activations `others`, applied to the gate in place of its own."""
-    own = _find_gate(case)
-    for one in others:
-        if one is not own.activation:
-            gated = _replace_gate(case, own._replace(activation=one))
-            used = _use(gated, used=one.value, asked=own.activation.value)
-            if case.gated_input is None:
-                times = change_case(case, gate=None).right.values
-            else:
-                times = widen(own.times) * gated.gamma / gated.divisor
-            off = np.abs(widen(own.values) * times)  # 1 + erf(z) cancels where z is below 0
-            yield used._replace(noise=gated.right.allowed + _ROUNDINGS * case.arithmetic * off)
-
-
-def _find_gate(case: Case) -> Gated:
-    """Return the gate of a case, behind the norm or before it; the case must have one."""
-    gate = case.gate or case.gated_input
-    assert gate is not None
-    return gate
-
-
-def _replace_gate(case: Case, gate: Gated) -> Case:
-    """Return the case with another gate, before or behind the norm like the gate that it replaces."""
-    if case.gated_input is None:
-        return change_case(case, gate=gate)
-    return replace(case, x=widen(gate.activate()), gated_input=gate)
+        yield use_other(one, residual, where=where)
 
 
 def _replace_input(list_inputs: Callable[[Case], Inputs]) -> Callable[[Case], Iterator[Variant]]:
@@ -148,7 +114,7 @@ def _replace_input(list_inputs: Callable[[Case], Inputs]) -> Callable[[Case], It
             x, off = other
             is_another = np.isfinite(x[case.judged]).all() and bool(((x != case.x) & case.judged).any())
             if is_another and _lie_on_lines(few, *(cut_at(each, places) for each in other)):
-                yield _use_rounded(case, x, off, **values)
+                yield use_rounded(case, x, off, **values)
 
     return vary
 
@@ -174,7 +140,7 @@ def _apply(case: Case) -> Inputs:
         return
     for form in itertools.chain(*FORMS.values(), _CLIPS):
         x = form.apply(case.x)
-        off = _ROUNDINGS * case.arithmetic * (np.abs(x) + np.minimum(np.abs(case.x), 1.0))
+        off = ROUNDINGS * case.arithmetic * (np.abs(x) + np.minimum(np.abs(case.x), 1.0))
         if np.any(np.abs(x - case.x) > off):
             yield from _round_too(case, x, off, form=form.words.format("x"))
 
@@ -190,7 +156,7 @@ def _round_too(case: Case, x: Floats, off: Floats, **values: Any) -> Inputs:
     """Yield an input with bounds of its errors; for y of half precision, also rounded to it."""
     yield values, x, off
     if is_half(case.dtype):
-        yield values, *_round(x, off, case.dtype.name)
+        yield values, *round_bounded(x, off, case.dtype.name)
 
 
 def _list_rounded(case: Case) -> Inputs:
@@ -219,7 +185,10 @@ _MOST_INTEGER = 127
 
 
 def _scale_addend(case: Case) -> Inputs:
-    """Yield sums of x and the residual with a factor on one of them, as y shows it in most groups."""
+    """Yield sums of x and the residual with a factor on one of them, as y shows it in most groups.
+
+    Nothing where the factor may be 1.
+    """
     assert case.addends is not None
     x, residual = (widen(values) for values in (case.addends.values, case.addends.residual))
     _, y = weigh_standardized(case)
@@ -231,7 +200,8 @@ def _scale_addend(case: Case) -> Inputs:
     shown = (xx * ry - xr * xy) / (rr * xy - xr * ry)
     factor = float(np.median(shown))
     doubt = _DEVIATIONS * float(np.median(np.abs(shown / factor - 1.0))) / math.sqrt(shown.size)
-    for which, own in (("the residual", factor), ("x", 1.0 / factor)):
+    may_be_one = abs(factor - 1.0) <= doubt + case.arithmetic
+    for which, own in () if may_be_one else (("the residual", factor), ("x", 1.0 / factor)):
         one = next((one for one, _ in shorten(own) if abs(one / own - 1.0) <= doubt + case.arithmetic), own)
         terms = [widen(values) for values in (case.addends.values, case.addends.residual)]
         terms[which != "x"] *= one
@@ -289,54 +259,14 @@ _DEVIATIONS, _UNEVEN, _REFINEMENTS = 4.0, 2.0, 3
 deviation of the groups' shares may be; and how often values are told apart."""
 
 
-_ROUNDINGS = 8.0
+ROUNDINGS = 8.0
 """The relative error of an activation, in machine epsilons of the kernel's arithmetic."""
 
 
-def _round_gate(case: Case) -> Iterator[Variant]:
-    """Yield variants with a gate behind the norm and numbers rounded to half precision before their product.
-
-    Rounded are the gate, its activation, the norm, all three of these, or activation and norm.
-    """
-    gate, factor = _find_gate(case), case.factor
-    norm = change_case(case, gate=None).right
-    for name in HALVES:
-        short, z = _round_z(case, gate, name)
-        yield from z
-        act, norms = _round_activation(case, gate, name), _round(norm.values, norm.allowed, name)
-        for what, (one, of_one), (two, of_two) in (
-            ("the activation", (norm.values, norm.allowed), act),
-            ("the norm", norms, (factor, 0.0)),
-            ("each step", norms, _round_activation(case, short, name)),
-            ("each step behind the gate", norms, act),
-        ):
-            noise = of_one * np.abs(two) + of_two * np.abs(one)
-            yield Variant(result=one * two, noise=noise, values={"what": what, "dtype": name})
-
-
-def _round_gated_input(case: Case) -> Iterator[Variant]:
-    """Yield variants with a gate before the norm and numbers rounded to half precision before the norm.
-
-    Rounded are the gate, its activation, the product with x, or all three.
-    """
-    gate, exact = _find_gate(case), case.x
-    x = widen(gate.times)
-    for name in HALVES:
-        short, z = _round_z(case, gate, name)
-        yield from z
-        (act, of_act), (last, of_last) = (_round_activation(case, one, name) for one in (gate, short))
-        for what, product, off in (
-            ("the activation", x * act, x * of_act),
-            ("the product", *_round(exact, case.arithmetic * np.abs(exact), name)),
-            ("each step", *_round(x * last, np.abs(x * of_last), name)),
-        ):
-            yield _use_rounded(case, product, off, what=what, dtype=name)
-
-
-def _use_rounded(case: Case, x: Floats, off: Floats, **values: Any) -> Variant:
+def use_rounded(case: Case, x: Floats, off: Floats, **values: Any) -> Variant:
     """Return the variant of a kernel that normalizes `x`, whose values have errors of up to `off`."""
-    other = _normalize(case, x)
-    return _use(other, **values)._replace(noise=other.right.allowed + _spread(other, off))
+    other = normalize_other(case, x)
+    return use_other(other, **values)._replace(noise=other.right.allowed + _spread(other, off))
 
 
 def _spread(other: Case, off: Floats) -> Floats:
@@ -345,80 +275,13 @@ def _spread(other: Case, off: Floats) -> Floats:
     return np.asarray(np.abs(other.gamma) * (off + other.average(off) + size * other.average(off * size)))
 
 
-def _round_z(case: Case, gate: Gated, name: str) -> tuple[Gated, list[Variant]]:
-    """Return the gate with its values rounded to the half precision `name`, and a list with the variant of it.
-
-    The variant is the norm with this gate. The list is empty if rounding changes no value.
-    """
-    z = widen(gate.values)
-    short = gate._replace(values=round_to_short(z, name))
-    moves = bool((short.values != z).any())
-    return short, [_use(_replace_gate(case, short), what="the gate", dtype=name)] if moves else []
-
-
-def _round_activation(case: Case, gate: Gated, name: str) -> tuple[Floats, Floats]:
-    factor = gate._replace(times=None).activate()
-    return _round(factor, _ROUNDINGS * case.arithmetic * np.abs(factor), name)
-
-
-def _round(values: Floats, off: Floats, name: str) -> tuple[Floats, Floats]:
+def round_bounded(values: Floats, off: Floats, name: str) -> tuple[Floats, Floats]:
     """Return values rounded to the half precision `name`, and the largest error that the results may have.
 
     `off` is the largest error of each value before rounding.
     """
     low, high = (round_to_short(values + sign * off, name) for sign in (-1.0, 1.0))
     return round_to_short(values, name), high - low
-
-
-def _gate_first(case: Case) -> Iterator[Variant]:
-    """Yield variants where x is multiplied by the activated gate before the norm, and not y after it.
-
-    For y of half precision, there are two more: with the product rounded to it, and with both the activation
-    and the product rounded.
-    """
-    gated, bare, name = case.x * case.factor, change_case(case, gate=None), case.dtype.name
-    yield _use(_normalize(bare, gated))
-    if is_half(case.dtype):
-        yield _use(_normalize(bare, round_to_short(gated, name)))
-        act, off = _round_activation(case, _find_gate(case), name)
-        yield _use_rounded(bare, *_round(case.x * act, np.abs(case.x * off), name))
-
-
-def _leave_gate(case: Case) -> Case:
-    """Return the case without its gate."""
-    if case.gated_input is None:
-        return change_case(case, gate=None)
-    return replace(case, x=widen(case.gated_input.times), gated_input=None)
-
-
-def _exchange(case: Case) -> Variant:
-    """Return the variant in which x and the gate are exchanged.
-
-    If the gate belongs before the norm, x is activated and multiplies the gate's values, and the norm follows.
-    Otherwise the gate's values are normalized, and multiplied by the activation of x.
-    """
-    gate = _find_gate(case)
-    if case.gated_input is not None:
-        return _use(_replace_gate(case, gate._replace(values=gate.times, times=gate.values)))
-    return _use(replace(_normalize(case, gate.values), gate=gate._replace(values=case.x)))
-
-
-def _activate_norm(case: Case, gate: Gated) -> Variant | None:
-    """Return the variant with the activation applied to the norm, not to the gate; None without activation."""
-    if gate.activation is Activation.NONE:
-        return None
-    right, factor = change_case(case, gate=None).right, widen(gate.values)
-    return Variant(
-        result=gate._replace(values=right.values).activate() * factor, noise=right.allowed * np.abs(factor)
-    )
-
-
-def _roll_gate(case: Case) -> Iterator[Variant]:
-    """Yield variants with the gate rolled by one place, forwards and backwards, along each kept axis."""
-    gate = _find_gate(case)
-    for axis, shift in itertools.product(case.kept, (1, -1)):
-        rolled = gate._replace(values=np.roll(gate.values, shift, axis))
-        yield _use(_replace_gate(case, rolled), axis=case.name_axis(axis), shift=shift)
 
 
 AROUND: Sequence[Row] = (
@@ -431,26 +294,9 @@ AROUND: Sequence[Row] = (
     Row("before-residual-twice",
         _sum_otherwise(lambda x, r: [({}, [x, r, r]), ({}, [x, r + r])]), "addends moments"),
     Row("before-residual-subtracted", _sum_otherwise(lambda x, r: [({}, [x, -r])]), "addends moments"),
+    Row("before-residual-rounding", lambda c: _round_otherwise(c, c.addends), "addends moments"),
     Row("before-residual-scaled",
         lambda c: label(_replace_input(_scale_addend)(c), 1), "addends moments"),
-    Row("before-residual-rounding", lambda c: _round_otherwise(c, c.addends), "addends moments"),
-    Row("before-gate", _gate_first, "gate moments"),
-    Row("before-gate-missing", lambda c: _use(_leave_gate(c)), "gated-input moments"),
-    Row("before-gate-bare", lambda c: _activate(c, Activation.NONE), "gated-input moments"),
-    Row("before-gate-exchanged", _exchange, "gated-input moments"),
-    Row("before-gate-rolled", _roll_gate, "gated-input moments"),
-    Row("before-gate-activation", lambda c: _activate(c, *_OTHERS), "gated-input moments"),
-    Row("before-gate-rounded", _round_gated_input, "gated-input moments"),
     Row("after-residual-added", lambda c: _add_behind(c, c.addends), "addends moments"),
-    Row("after-gate",
-        lambda c: _use(replace(_leave_gate(c), gate=c.gated_input._replace(times=None))),
-        "gated-input moments"),
-    Row("after-gate-missing", lambda c: _use(_leave_gate(c)), "gate"),
-    Row("after-gate-bare", lambda c: _activate(c, Activation.NONE), "gate"),
-    Row("after-gate-exchanged", _exchange, "gate moments"),
-    Row("after-gate-norm", lambda c: _activate_norm(c, c.gate), "gate"),
-    Row("after-gate-rolled", _roll_gate, "gate"),
-    Row("after-gate-activation", lambda c: _activate(c, *_OTHERS), "gate"),
-    Row("after-gate-rounded", _round_gate, "gate"),
 )  # fmt: skip
-"""The rows of faults around the norm, the likeliest first."""
+"""The rows of faults of the input and its residual, the likeliest first."""

@@ -36,6 +36,30 @@ def replace_mean(case: Case, mean: Floats) -> list[Variant]:
     return [Variant(mean), Variant(mean, square=case.measure_square(mean))]
 
 
+def list_moments(
+    case: Case, mean: Floats, measure: Callable[[Floats], Floats], square: Floats | None = None
+) -> tuple[list[Variant], list[Variant], list[Variant]]:
+    """Return variants with another mean and variance, with another mean alone, and another variance alone.
+
+    Squares are about the mean that is wrong, or about the norm's; a norm without mean has no second form.
+
+    Parameters
+    ----------
+    case : Case
+    mean : ndarray
+        The other mean of each group.
+    measure : callable
+        Takes centres of the groups, and returns the other variances about them.
+    square : ndarray or None
+        The variance beside another mean alone; None for the norm's.
+    """
+    about, own = measure(mean), measure(case.centre)
+    both = [Variant(mean, square=one) for one in (about, own)]
+    of_square = [Variant(square=one) for one in (own, about)]
+    of_mean = [Variant(mean, square=square), Variant(mean, square=case.measure_square(mean))]
+    return both, of_mean, of_square
+
+
 def replace_statistics(case: Case, mean: Floats, square: Floats, names: Sequence[str]) -> list[Variant]:
     """Return variants with another mean and variance, with another mean alone, and another variance alone.
 
