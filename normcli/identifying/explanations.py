@@ -13,10 +13,10 @@ from normcli.dtypes import is_half
 from normcli.engine.inputs import Inputs
 from normcli.identifying.attempts import Candidate
 from normcli.identifying.confirmation import Confirmation
-from normcli.identifying.faults.case_sampling import choose_case_eps
 from normcli.identifying.faults.claim import ANY_EPS, GAMMAS, OTHER_NORMS, SCALERS, keep_first
 from normcli.identifying.faults.fault_search import claims_of_places, list_near_plans, open_cases, recover_one
 from normcli.identifying.faults.joint_search import open_joints, recover
+from normcli.identifying.faults.thin_case import choose_case_eps
 from normcli.identifying.inquiry import list_subjects
 from normcli.identifying.models.known_maps import (
     SPECTRAL,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.engine.inputs import Inputs
 from normcli.errors import NormError
-from normcli.identifying.faults.case_sampling import choose_case_eps, goes_with_x
 from normcli.identifying.faults.fault_search import open_cases
+from normcli.identifying.faults.thin_case import choose_case_eps, goes_with_x
 from normcli.identifying.models.map_search import find_global_map, is_known
 from normcli.identifying.sampling import MOST_SAMPLED
 from normcli.identifying.search.affine_step import choose_usual, enumerate_affine_steps

@@ -63,10 +63,7 @@ class Rounder:
         self._grid, self._row = grid, row
         self._rule = (grid.digits, 2.0**grid.least, grid.largest, grid.is_integer, grid.sign_place)
         self._lock = threading.Lock()
-        self._noise: list[float] = []
-        self._signal: list[float] = []
-        self._size = self._saturated = self._flushed = 0
-        self._error = 0.0
+        self._blocks: list[tuple[Floats, int, float, int, int]] = []
 
     def round(self, y: Floats, factors: Floats, codes: NDArray[Any], work: Workspace) -> Selected | None:
         """Write the codes of a block to `codes`; return which values / scales lie halfway between two codes.
@@ -94,14 +91,8 @@ class Rounder:
         if found is None:
             found = self._round(y, factors, codes, sums, work)
         error, saturated, flushed, is_midpoint = found
-        noise, signal = sums.tolist()
         with self._lock:
-            self._noise += noise
-            self._signal += signal
-            self._size += y.size
-            self._saturated += saturated
-            self._flushed += flushed
-            self._error = max(self._error, error)
+            self._blocks.append((sums, y.size, error, saturated, flushed))
         return is_midpoint
 
     def _round_compiled(
@@ -153,9 +144,10 @@ class Rounder:
     @property
     def losses(self) -> Losses:
         """The losses of all blocks rounded so far; there must have been a block."""
-        total, lost = math.fsum(self._signal), math.fsum(self._noise)
+        sums, sizes, errors, saturated, flushed = zip(*self._blocks, strict=True)
+        lost, total = map(math.fsum, np.concatenate(sums, axis=1))
         ratio = 10.0 * math.log10(total / lost) if lost and total else math.inf
-        return Losses(self._error, self._saturated / self._size, self._flushed / self._size, ratio)
+        return Losses(max(errors), sum(saturated) / sum(sizes), sum(flushed) / sum(sizes), ratio)
 
 
 def find_largest(parts: Floats) -> Floats:

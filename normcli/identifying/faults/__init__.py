@@ -1,7 +1,8 @@
 """The faults of a kernel: each part of a norm is tried with other numbers, to name the fault that led to y.
 
 * `fault_search`: the norms that y may be the result of, and the faults of each
-* `case_sampling`: a tensor as a case of one norm, or a sample of it
+* `case_sampling`: a tensor as a case of one norm, or its first groups
+* `thin_case`: some values of a case, in which variants are tried first
 * `case`: y with the exact result of a norm, with bounds of rounding errors
 * `variant`: the numbers of a kernel with a fault: another mean, divisor, gamma; how near y is to them
 * `fault_evidence`: the evidence in bits: the means and divisors that y shows, how closely, and predicted values

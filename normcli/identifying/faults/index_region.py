@@ -28,6 +28,24 @@ _MOST_LISTED = 3
 """The most indices of an axis that are listed one by one."""
 
 
+_FEW = 0.05
+"""The largest part of y that scattered wrong values may be."""
+
+
+def find_any_region(case: Case, wrong: Selected) -> IndexRegion | None:
+    """Return the region of all wrong values of y, or of scattered ones, if they are one value or at most 5 %.
+
+    None if there is neither.
+    """
+    count = int(np.count_nonzero(wrong))
+    region = find_region(case, wrong)
+    if region is not None or not 0 < count <= max(1.0, _FEW * wrong.size):
+        return region
+    merged = wrong.reshape(case.plan.grid.merge_shape(wrong.shape))
+    where = tell_places(count, [int(place[0]) for place in np.nonzero(merged)])
+    return IndexRegion(where, wrong, "values", choose_bits(wrong.size, count))
+
+
 def find_region(case: Case, wrong: Selected) -> IndexRegion | None:
     """Return the region of all wrong values of y, which are at least 90 % of it; None if there is none.
 

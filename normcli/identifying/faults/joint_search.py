@@ -11,7 +11,7 @@ import numpy as np
 
 from normcli.checking.fault import find_fault
 from normcli.checking.half_precision import may_be_of_float32
-from normcli.identifying.faults.case_sampling import LIKELY, change_case
+from normcli.identifying.faults.case_sampling import change_case
 from normcli.identifying.faults.claim import (
     ANY_NUMBER,
     DDOFS,
@@ -25,7 +25,7 @@ from normcli.identifying.faults.claim import (
     may_be_rounding,
     rank_claims,
 )
-from normcli.identifying.faults.index_region import find_region, tell_places
+from normcli.identifying.faults.index_region import find_any_region, find_region
 from normcli.identifying.faults.row_search import (
     list_others,
     try_all,
@@ -46,9 +46,10 @@ from normcli.identifying.faults.tables.places import (
     UNKNOWN,
 )
 from normcli.identifying.faults.tables.summing import may_cancel
+from normcli.identifying.faults.thin_case import LIKELY
 from normcli.identifying.faults.unnamed_fault import find_unknown
 from normcli.identifying.faults.variant import NOTHING, Found, IndexRegion, Variant, is_near
-from normcli.identifying.models.weight import CERTAIN, choose_bits
+from normcli.identifying.models.weight import CERTAIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -221,7 +222,7 @@ def _find_parts(case: Case, rows: Sequence[Row] | None = STATISTICS) -> Iterator
     right = Found((), (), case.right, ~case.differs)
     whole = [right, *(one for one in tried if one.moves(right) and _holds_beyond_a_group(case, one))]
     for one in sorted(whole, key=lambda one: -one.share)[:_MOST_WHOLE]:
-        region = find_region(case, ~one.explained) or _find_few(case, one)
+        region = find_any_region(case, ~one.explained)
         if region is None and not np.isfinite(case.y).any():
             region = IndexRegion("", np.ones(case.y.shape, np.bool_))
         if region is not None:
@@ -280,7 +281,7 @@ def find_places(case: Case) -> tuple[Claim, ...]:
         orders = try_all(case, [row for row in ORDER if not row.needs])
         found = [one for one in orders if one.share == 1.0]
         right = Found((), (), case.right, ~case.differs)
-        region = None if found else find_region(case, case.differs) or _find_few(case, right)
+        region = None if found else find_any_region(case, case.differs)
         if region is not None:
             in_part = np.any(region.mask.any(case.axes) & ~region.mask.all(case.axes))
             ends_between = in_part and case.step > 1  # the values that were taken
@@ -331,10 +332,6 @@ _MOST_WHOLE = 8
 """The most explanations whose unexplained values are examined, those that explain most of y first."""
 
 
-_FEW = 0.05
-"""The largest part of y that scattered wrong values may be."""
-
-
 _FAR = 16.0
 """The least median error of wrong values, in rounding bounds; smaller errors are a sign of other arithmetic."""
 
@@ -344,17 +341,3 @@ def _lies_far(case: Case, one: Found) -> bool:
     assert one.region is not None
     off = np.abs(case.y - one.prediction.values)[one.region.mask] / one.prediction.allowed[one.region.mask]
     return float(np.median(np.nan_to_num(off, nan=math.inf))) >= _FAR
-
-
-def _find_few(case: Case, one: Found) -> IndexRegion | None:
-    """Return a region of the scattered values of y that differ from a prediction by more than rounding.
-
-    None if no value differs, or more than 5 % do (a single value is never too many).
-    """
-    wrong = ~one.explained
-    count = int(np.count_nonzero(wrong))
-    if not 0 < count <= max(1.0, _FEW * wrong.size):
-        return None
-    merged = wrong.reshape(case.plan.grid.merge_shape(wrong.shape))
-    where = tell_places(count, [int(place[0]) for place in np.nonzero(merged)])
-    return IndexRegion(where, wrong, "values", choose_bits(wrong.size, count))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.checking.ulp import measure_unit
-from normcli.identifying.faults.case_sampling import LIKELY, change_case, goes_with_x, thin_out
+from normcli.identifying.faults.case_sampling import change_case
 from normcli.identifying.faults.claim import ONE_NUMBER, OVERFLOWS, REST, STATISTICS, WITHIN_GROUPS
 from normcli.identifying.faults.fault_evidence import OF_A_NUMBER, OFF_EXACT, weigh_statistics
 from normcli.identifying.faults.tables.around import AROUND
@@ -20,6 +20,7 @@ from normcli.identifying.faults.tables.dividing import EPS, OTHER_EPS
 from normcli.identifying.faults.tables.gating import GATES
 from normcli.identifying.faults.tables.parameters import PARAMETERS
 from normcli.identifying.faults.tables.places import ORDER
+from normcli.identifying.faults.thin_case import LIKELY, goes_with_x, thin_out
 from normcli.identifying.faults.variant import Found, Variant, cut_at, find_share, is_near
 from normcli.identifying.models.divisor_fit import COMMON_EPS
 

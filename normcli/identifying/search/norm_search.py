@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -214,11 +215,20 @@ class Search:
                 match
                 for hypothesis, precision in estimate(some, theirs, dtype, grids, most)
                 if has_place(hypothesis.affine.scale, shape)
+                if not left_out or self._is_right_beside(hypothesis)
                 for match in self._describe_estimated(hypothesis, precision)
             ]
             if found:
                 return found
         return []
+
+    def _is_right_beside(self, hypothesis: Hypothesis) -> bool:
+        """Whether y holds to a hypothesis of finite groups in groups with infinity or NaN in x, too."""
+        grid = replace(hypothesis.sample.grid, shape=self.samples.x.shape)
+        chosen = choose_groups(grid, MOST_SAMPLED)
+        sample = self.samples.take(grid, chosen, hypothesis.model.divisor)
+        odd = None if sample is None else sample.undefined
+        return odd is None or not self.samples.find_wrong(odd, hypothesis.affine).any()
 
     def find_exact(self, fitting: Sequence[Match]) -> list[Match]:
         """Return the matches with one gamma and beta that make most values exact, if `fitting` make few so.

@@ -13,9 +13,9 @@ from normcli.checking.fault import Row
 from normcli.checking.half_precision import HALVES
 from normcli.checking.ulp import measure_unit
 from normcli.dtypes import is_half
-from normcli.identifying.faults.case_sampling import LIKELY, thin_out
 from normcli.identifying.faults.tables.behind import FORMS, SHORT_FLOATS, Pointwise, measure_step
 from normcli.identifying.faults.tables.dividing import shorten
+from normcli.identifying.faults.thin_case import LIKELY, thin_out
 from normcli.identifying.faults.variant import Variant, cut_at, find_share, label, weigh_standardized
 from normcli.numerics.rounding import round_to_short, widen
 from normcli.tensors.residual import Addends, ResidualSum, find_sum_dtype
@@ -185,7 +185,10 @@ _MOST_INTEGER = 127
 
 
 def _scale_addend(case: Case) -> Inputs:
-    """Yield sums of x and the residual with a factor on one of them, as y shows it in most groups."""
+    """Yield sums of x and the residual with a factor on one of them, as y shows it in most groups.
+
+    Nothing where the factor may be 1.
+    """
     assert case.addends is not None
     x, residual = (widen(values) for values in (case.addends.values, case.addends.residual))
     _, y = weigh_standardized(case)
@@ -197,7 +200,8 @@ def _scale_addend(case: Case) -> Inputs:
     shown = (xx * ry - xr * xy) / (rr * xy - xr * ry)
     factor = float(np.median(shown))
     doubt = _DEVIATIONS * float(np.median(np.abs(shown / factor - 1.0))) / math.sqrt(shown.size)
-    for which, own in (("the residual", factor), ("x", 1.0 / factor)):
+    may_be_one = abs(factor - 1.0) <= doubt + case.arithmetic
+    for which, own in () if may_be_one else (("the residual", factor), ("x", 1.0 / factor)):
         one = next((one for one, _ in shorten(own) if abs(one / own - 1.0) <= doubt + case.arithmetic), own)
         terms = [widen(values) for values in (case.addends.values, case.addends.residual)]
         terms[which != "x"] *= one
@@ -290,9 +294,9 @@ AROUND: Sequence[Row] = (
     Row("before-residual-twice",
         _sum_otherwise(lambda x, r: [({}, [x, r, r]), ({}, [x, r + r])]), "addends moments"),
     Row("before-residual-subtracted", _sum_otherwise(lambda x, r: [({}, [x, -r])]), "addends moments"),
+    Row("before-residual-rounding", lambda c: _round_otherwise(c, c.addends), "addends moments"),
     Row("before-residual-scaled",
         lambda c: label(_replace_input(_scale_addend)(c), 1), "addends moments"),
-    Row("before-residual-rounding", lambda c: _round_otherwise(c, c.addends), "addends moments"),
     Row("after-residual-added", lambda c: _add_behind(c, c.addends), "addends moments"),
 )  # fmt: skip
 """The rows of faults of the input and its residual, the likeliest first."""

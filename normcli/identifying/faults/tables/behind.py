@@ -9,7 +9,7 @@ import numpy as np
 
 from normcli.checking.fault import Row
 from normcli.checking.ulp import measure_unit
-from normcli.identifying.faults.case_sampling import thin_out
+from normcli.identifying.faults.thin_case import thin_out
 from normcli.identifying.faults.variant import Variant, label
 from normcli.numerics.elements.activation import Activation
 from normcli.numerics.elements.gate import Gated

@@ -10,7 +10,7 @@ import numpy as np
 
 from normcli.checking.fault import Row
 from normcli.engine.inputs import NO_INPUTS
-from normcli.identifying.faults.case_sampling import LIKELY, thin_out
+from normcli.identifying.faults.thin_case import LIKELY, thin_out
 from normcli.identifying.faults.variant import Variant, find_share, is_near
 from normcli.identifying.models.known_maps import CENTRES, SPREADS
 from normcli.norms.plan import make_plan
