@@ -312,8 +312,11 @@ class Grid:
         try:
             np.broadcast_to(mask, self.shape)
         except ValueError as error:
+            led = (*mask.shape, *(1,) * (len(self.shape) - mask.ndim))
+            does_fit = all(length in (1, of) for length, of in zip(led, self.shape, strict=False))
+            helps = f"; {led} does" if does_fit and mask.ndim < len(self.shape) else ""
             raise DataError(
-                f"the mask has the shape {mask.shape}, which does not broadcast to {self.shape}"
+                f"the mask has the shape {mask.shape}, which does not broadcast to {self.shape}{helps}"
             ) from error
         return mask.reshape((1,) * (len(self.shape) - mask.ndim) + mask.shape)
 

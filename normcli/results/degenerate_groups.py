@@ -9,6 +9,7 @@ import numpy as np
 from normcli.dtypes import is_float
 from normcli.engine.inputs import NO_INPUTS, Inputs
 from normcli.norms.grid import ONLY_GROUP
+from normcli.norms.request import Fill
 from normcli.norms.rules import Centre, ZeroRule
 from normcli.printable import format_count
 from normcli.tensors.pieces import find_places
@@ -174,7 +175,10 @@ class _Search:
         suspect = _find_groups(_is_not_finite, *(statistics[name] for name in divisor.sizes))
         if counts is not None and not windowed:  # a window without values is no fault: its sum is 0
             masked = _find_groups(_is_zero, counts)
-            self._report("masked", masked, f"has no value that counts: {divisor.words_for_empty}")
+            if self._leaves_out(masked):
+                self.known = _unite(self.known, masked)
+            else:
+                self._report("masked", masked, f"has no value that counts: {divisor.words_for_empty}")
             suspect = np.setdiff1d(suspect, masked, assume_unique=True)
         # Statistics may be finite beside values that are not: a count (p = 0), or quantiles.
         if is_float(self.values.dtype) and (suspect.size or plan.spec.p == 0 or divisor.resists_outliers):
@@ -200,6 +204,15 @@ class _Search:
             return  # neighbouring windows hold the same value that is not finite
         self._report("overflow", suspect, "is beyond float64: its statistics are not finite")
         self._judge_output(normalized)
+
+    def _leaves_out(self, masked: GroupNumbers) -> bool:
+        """Whether groups without a value that counts are what a mask asks for, as of padded tokens.
+
+        Not if NaN was omitted, if these groups are normalized nevertheless, or if no group has a value.
+        """
+        asked = self.selection
+        leaves = asked is not None and not asked.omits_nan and asked.fill is not Fill.NORMALIZE
+        return leaves and masked.size < self.plan.grid.group_count
 
     @property
     def _makes_nan(self) -> bool:

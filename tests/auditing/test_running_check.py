@@ -54,6 +54,7 @@ def test_wrong_ones_have_a_cause(check, changes, cause):
     ran = check("--actual-running-var", write("b.npy", var), "-f", "json")
     (told,) = ran.json["checked"]
     assert (ran.code, told["cause"].startswith(f"running_var differs: {cause}")) == (1, True)
+    assert f"✗ {told['cause']}." in check("--actual-running-var", "b.npy").out.splitlines()
 
 
 def keep_others(change):

@@ -60,6 +60,7 @@ def compare(match, norm="ln", gamma=None, beta=None, **options):
         ),
         pytest.param(LN._replace(axes=(1, 2, 3)), {"norm": "gn", "groups": 2}, ["groups are 1, not 2"], "--groups 1", id="one group"),
         pytest.param(LN._replace(axes=(2, 3)), {"norm": "gn", "groups": 2}, ["groups are 4, not 2"], "--groups 4", id="each channel"),
+        pytest.param(LN._replace(norm="rms"), {"norm": "rms", "groups": 3}, ["groups are 1, not 3"], "--groups 1", id="groups that were left out"),
         pytest.param(LP._replace(p=1.0), {"norm": "lp"}, ["p is 1, not 2"], "--p 1", id="p"),
         pytest.param(LP._replace(axes=(1,), eps_mode="outside", eps_range=(0.01, 0.01), eps=0.01), {"norm": "lp"}, ["eps is added to the length"], None, id="length"),
         pytest.param(LRN, {"norm": "lrn"}, ["size is 3, not 5", "alpha is 0.0003, not 0.0001", "k is 2, not 1"], "--size 3 --alpha 0.0003 --k 2", id="window"),

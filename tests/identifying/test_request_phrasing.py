@@ -76,6 +76,16 @@ def test_a_tolerance_below_the_roundings_of_a_kernel_is_said_so():
     assert told.remedy is None
 
 
+@pytest.mark.parametrize(
+    "norm", [norm.name for norm in NORMS.values() if norm.centre.statistic and norm.axes is AxesRule.FIRST]
+)
+def test_a_table_may_be_scaled_by_the_statistics_of_another(norm):
+    train, x = np.random.default_rng(3).normal([1.0, 5.0, 9.0], [1.0, 2.0, 3.0], (2, 50, 3))
+    y = normalize(np.concatenate([train, x]), norm).normalized[50:]
+    told = check(y, x, norm).diagnosis
+    assert "a scaler fitted elsewhere" in told.alternatives, told
+
+
 def test_a_fault_is_said_behind_the_norm():
     told = diagnose_request(make_plan(Request("ln"), X.shape, X.dtype), find(claims=(CLAIM,)))
     assert told.cause == "ln differs: the variance counts 4 padded zeros"

@@ -26,6 +26,7 @@ from normcli.checking.check import NORMALIZED
 from normcli.documents.document import (
     SCHEMA,
     Facts,
+    Line,
     LongList,
     RecordDocument,
     Table,
@@ -250,7 +251,9 @@ class RunningVerdict(RecordDocument):
         lines = (("batches", tuple(map(make_printable, self.batches))),)
         yield Facts(f"check {self.norm} · running statistics", lines)
         for name, one, cause in self.found:
-            yield build_short_line(name, one, () if cause is None else (("evidence", cause),))
+            yield build_short_line(name, one)
+            if cause is not None:
+                yield Line((f"{cause}.",), mark=False)
 
     def data(self) -> Mapping[str, Any]:
         """Return the verdicts as a JSON object: `ok`, and in `checked` the objects of `records`."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.checking.fault import find_fault
 from normcli.checking.half_precision import may_be_of_float32
 from normcli.dtypes import get_eps
 from normcli.engine.run import run
@@ -271,7 +272,8 @@ def shows_nothing(subject: Problem) -> bool:
 def claims_of_padding(subject: Problem, y: NDArray[Any], dtype: np.dtype[Any]) -> tuple[Claim, ...]:
     """Return the claim that y is right where values count, and differs elsewhere; empty if it does not.
 
-    Of groups too large to look for faults in them, also the claim that masked values count.
+    Also the claim that all of y is right with the mask inverted; and, of groups too large to look for faults in
+    them, that masked values count.
 
     Parameters
     ----------
@@ -287,6 +289,13 @@ def claims_of_padding(subject: Problem, y: NDArray[Any], dtype: np.dtype[Any]) -
         return ()
     masked = open_case(subject, y, dtype)
     if masked.differs.any():
+        if selection.mask is not None and plan.request.over is None:
+            other = subject._replace(inputs=inputs._replace(selection=selection._replace(mask=~selection.mask)))
+            case = open_case(other, y, dtype)
+            is_right = case.shows_norm.any() and not case.differs.any()
+            if is_right and not claims_of_padding(other, y, dtype):
+                fault = find_fault("stats-mask-inverted")
+                return (Claim((fault,), plan, (fault.words,), misfit=0.0, bits=math.inf, rank=1.0),)
         first = () if is_open(subject) else MASKING[0].vary(masked)
         tried = (masked.hold((MASKING[0].fault,), (one,)) for one in itertools.islice(first, 1))
         return tuple(make_claim(masked, one) for one in tried if one.share == 1.0)

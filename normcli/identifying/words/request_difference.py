@@ -172,7 +172,7 @@ def _compare_groups(plan: Plan, match: Match, asked: Question) -> list[OtherChoi
     if there == own:
         return []
     split = there.split
-    if plan.norm.needs_groups or (split is not None and plan.norm.takes_groups):
+    if plan.norm.needs_groups or (plan.norm.takes_groups and {split, own.split} != {None}):
         order = GroupOrder.CONTIGUOUS if split is None else split.order
         for groups in (split.groups,) if split else (1, -1):
             other = try_request(plan.request._replace(groups=groups, group_order=order), asked)

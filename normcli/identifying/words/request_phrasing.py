@@ -13,6 +13,7 @@ from normcli.checking.ulp import choose_counting_dtype
 from normcli.dtypes import get_eps, is_half
 from normcli.identifying.faults.case_sampling import leave_selection
 from normcli.identifying.faults.fault_search import is_off_by_rounding
+from normcli.identifying.faults.tables.places import UNKNOWN
 from normcli.identifying.gated_norm import find_exact_eps
 from normcli.identifying.identify import identify
 from normcli.identifying.question import MOST_WORDS, Diagnosis, Kind, Question, add_clauses, count_words
@@ -31,6 +32,7 @@ from normcli.identifying.words.request_difference import (
     narrow_eps,
 )
 from normcli.identifying.words.suggestion import suggest_option
+from normcli.norms.rules import AxesRule
 from normcli.printable import format_up
 from normcli.tensors.mapped import fetch
 
@@ -173,7 +175,11 @@ def diagnose_request(
     found = found._replace(doubtful=(*likely, *less_likely))
     told, name, matches = diagnose(found), plan.norm.name, found.matches
     if found.claims and not matches:
-        return told._replace(cause=f"{name} differs: {tell_claim(found.claims[0])[0]}")
+        told = told._replace(cause=f"{name} differs: {tell_claim(found.claims[0])[0]}")
+        if told.fault != UNKNOWN["both"].id or plan.norm.axes is not AxesRule.FIRST:
+            return told
+        step = f"normcli fit {name} TRAIN -o stats.npz, then normcli apply stats.npz to the input"
+        return told._replace(alternatives=(*told.alternatives, "a scaler fitted elsewhere"), next_step=step)
     narrowed = [narrow_eps(match, found, plan.spec.eps) for match in matches]
     compared = [(match, list_other_choices(plan, match, found.question)) for match in narrowed]
     requests = [(match, some) for match, some in compared if some is not None]

@@ -113,11 +113,11 @@ def _weigh(k: Kernel, weights: Array, *, keeps_count: bool) -> Array:
 # -- shards
 
 
-def _split(k: Kernel, axis: int, shards: int) -> list[Array]:
+def _split(k: Kernel, axis: int, shards: int | tuple[int, ...]) -> list[Array]:
     return np.split(k.x, shards, axis)
 
 
-def _by_itself(k: Kernel, axis: int, shards: int) -> Array:
+def _by_itself(k: Kernel, axis: int, shards: int | tuple[int, ...]) -> Array:
     """Return y where every shard has statistics of its own."""
     standardized = []
     for part in _split(k, axis, shards):
@@ -231,7 +231,7 @@ _COUNTS = (
         lambda k: k.finish(square=k.square * (k.n / k.lanes)), LN, GN, LN_FEW, times=2,
     ),
     fine(
-        "stats-padded-variance stats-padded", "mean square divided by the padded lanes",
+        "stats-count", "mean square divided by the padded lanes",
         lambda k: k.finish(square=k.square * (k.n / k.lanes)), RMS, RMS_ROWS, times=2,
     ),
     fine("stats-padded", "mean and variance of padded lanes", _pad_both, LN, LN_ROWS, GN, LN_FEW, times=2),
@@ -273,6 +273,7 @@ _SHARDS = (
     coarse("stats-shard stats-partial", "statistics of the first half of the features", lambda k: _take_from(k, 0, k.shape[-1] // 2), LN, RMS, LN_ROWS),
     coarse("stats-shard stats-partial", "statistics of the second half of the features", lambda k: _take_from(k, k.shape[-1] // 2, k.shape[-1]), LN, RMS),
     coarse("stats-shard", "each half of the features by itself", lambda k: _by_itself(k, -1, 2), RMS, RMS_ROWS),
+    coarse("stats-shard", "tiles of three quarters of the features, and the rest", lambda k: _by_itself(k, -1, (k.shape[-1] // 8 * 6,)), LN, RMS_ROWS),
     coarse(
         "stats-shard stats-other-axes", "each half of the features by itself",
         lambda k: _by_itself(k, -1, 2), LN_ROWS, really={"norm": "gn", "groups": 2, "layout": "NC"},

@@ -49,6 +49,7 @@ _ALIKE_HERE = {
     "statistics of the first 40 features": (LN_SLICE, RMS_SLICE, QK),
     "statistics of the first quarter": (LN_SLICE, RMS_SLICE),
     "statistics of features 24 to 48": (LN_SLICE, RMS_SLICE),
+    "mean square divided by the padded lanes": (RMS_SLICE, QK),
     "relu(y)": (RMS_SLICE, QK),
 }
 """Kernels that make what is right on a layer, or what another statistic of the slice gives as well."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from normcli.checking.fault import Row, list_padded_counts, list_padded_moments
 from normcli.identifying.faults.case import average
 from normcli.identifying.faults.tables.dividing import list_moments
-from normcli.identifying.faults.tables.weighting import WHOLE, find_weighted, fold, list_lines
+from normcli.identifying.faults.tables.weighting import WHOLE, choose_step, find_weighted, fold, list_lines
 from normcli.identifying.faults.variant import Variant, is_near, label
 from normcli.norms.options import find_option
 
@@ -31,15 +31,13 @@ _MOST_NAMED = 8
 def _list_paddings(case: Case) -> list[int]:
     """Return the numbers of zeros with which a kernel may have padded each group, in increasing order.
 
-    For a norm with a mean, the number that the divisors recovered from y show is added.
+    They include the number that the divisors recovered from y show, as each zero adds the square of the mean.
     """
     n = case.count
     found = {end - n for end in list_padded_counts(n)}
-    if case.centres:  # each adds the square of the mean
-        excess = (case.unroot(case.used.divisor, case.square) - case.eps) * case.freedom / case.own_mean**2
-        solved = float(np.median(excess))
-        found |= {round(solved)} if 0.5 < solved < 4 * n else set()
-    return sorted(found)
+    excess = (case.unroot(case.used.divisor, case.square) - case.eps) * case.freedom / case.own_mean**2
+    solved = float(np.median(excess))
+    return sorted(found | ({round(solved)} if 0.5 < solved < 4 * n else set()))
 
 
 def _pad(what: str) -> Callable[[Case], Iterator[Variant]]:
@@ -49,9 +47,8 @@ def _pad(what: str) -> Callable[[Case], Iterator[Variant]]:
     """
 
     def vary(case: Case) -> Iterator[Variant]:
-        counted = "mean and variance count" if case.centres else "the mean square counts"
         for zeros in _list_paddings(case):
-            yield from label(add_zeros(case, zeros)[what], 1, count=zeros, what=counted)
+            yield from label(add_zeros(case, zeros)[what], 1, count=zeros)
 
     return vary
 
@@ -70,9 +67,9 @@ def _miscount(case: Case) -> Iterator[Variant]:
     """Yield variants whose sum of squares, or sum of values, is divided by another number than the norm's.
 
     The numbers are n − 1 and n + 1 for groups of n values, and the numbers that the divisors and means
-    recovered from y show, if they are between n / 2 and 2 n, products of lengths of axes, 1, or n as an integer
-    of 8 bits holds it. For the squares of a norm with a mean, n and n − 1 are left out: they are another ddof,
-    which has a fault of its own. Nothing with running statistics, or with groups of several n.
+    recovered from y show, if they are between n / 2 and 2 n, padded lengths, products of lengths of axes, 1,
+    or n as an integer of 8 bits holds it. For the squares of a norm with a mean, n and n − 1 are left out: they
+    are another ddof, which has a fault of its own. Nothing with running statistics, or groups of several n.
     """
     if "stored" in case.parts or case.counts.ndim:
         return
@@ -85,7 +82,7 @@ def _miscount(case: Case) -> Iterator[Variant]:
         for count in range(1, len(lengths) + 1)
         for some in itertools.combinations(lengths, count)
     }
-    known |= {1, n % 256}
+    known |= {1, n % 256, *list_padded_counts(n)}
     near = {round(value) for value in (solved, of_mean) if math.isfinite(value)}
     counts |= {count for count in near if n / 2 < count < 2 * n or count in known}
     for count in sorted(counts - {0}):
@@ -104,32 +101,40 @@ def divide_sums(case: Case, count: float | Floats, freedom: float | Floats) -> t
     return both, of_mean, of_square[:1]
 
 
-def _share_out(case: Case) -> Iterator[tuple[int, int, tuple[int, ...], Floats, Floats]]:
-    """Yield the statistics of the parts of each reduced axis, for every number of equal parts from 2 to 64.
-
-    Only numbers that divide the axis are tried, and lead to parts of two values or more.
+def _share_out(case: Case, *, is_even: bool) -> Iterator[tuple[str, int, int, Floats, Floats]]:
+    """Yield the statistics of the parts of each reduced axis, of at most 64 lengths, in two to 64 parts.
 
     Yields
     ------
-    axis, parts : int
-    shape : tuple of int
-        The shape of x with the axis as two axes: (parts, values of a part).
+    name : str
+        The name of the axis.
+    axis, size : int
+        The axis of x, and the length of a part; the last part is shorter if the axis is no multiple of it. If
+        `is_even`, none is shorter.
     mean, square : ndarray
-        The mean of each part (0 for norms without one), and its variance or mean square, with the norm's ddof.
-        Both broadcast to `shape`.
+        The mean of each part (0 for norms without one), and its variance or mean square, with the norm's ddof;
+        of the shape of a mean, with the parts along the axis.
     """
     for axis in case.axes:
         length = case.x.shape[axis]
-        for parts in range(2, min(length, _MOST_PARTS) + 1):
-            if length % parts or parts == case.count:
+        sizes = [length // parts for parts in range(2, min(length, _MOST_PARTS) + 1) if length % parts == 0]
+        step = choose_step(length, _MOST_PARTS)
+        sizes += () if is_even else [size for size in range(step, length, step) if size > 1 and length % size]
+        for size in sizes:
+            parts, short = -(-length // size), -length % size
+            if parts == case.count:
                 continue
-            shape = (*case.x.shape[:axis], parts, length // parts, *case.x.shape[axis + 1 :])
+            shape = (*case.x.shape[:axis], parts, size, *case.x.shape[axis + 1 :])
             axes = tuple(other + (other >= axis) for other in case.axes)
-            x, counted = case.x.reshape(shape), None if case.counted is None else case.counted.reshape(shape)
+            ends = [(0, short * (other == axis)) for other in range(case.x.ndim)]
+            counted = np.ones(case.x.shape, np.bool_) if case.counted is None and short else case.counted
+            counted = None if counted is None else np.pad(counted, ends).reshape(shape)
             counts = case.count / parts if counted is None else counted.sum(axes, keepdims=True)
+            x = np.pad(case.x, ends).reshape(shape)
             mean = average(x, axes, counted) if case.centres else np.zeros([1] * x.ndim)
-            square = average((x - mean) ** 2, axes, counted) * counts
-            yield axis, parts, shape, mean, square / np.maximum(1.0, counts - case.ddof)
+            square = average((x - mean) ** 2, axes, counted) * counts / np.maximum(1.0, counts - case.ddof)
+            mean = np.broadcast_to(mean, square.shape)
+            yield case.name_axis(axis), axis, size, mean.squeeze(axis + 1), square.squeeze(axis + 1)
 
 
 def _take_other_slice(case: Case) -> Iterator[Variant]:
@@ -166,20 +171,22 @@ def _list_slices(start: int, stop: int, length: int) -> Iterator[tuple[int, int]
 
 
 def _shard(case: Case) -> Iterator[Variant]:
-    """Yield variants with a reduced axis in equal parts, with statistics of each part, or of one part for all.
+    """Yield variants with a reduced axis in parts, with statistics of each part, or of one part for all.
 
-    Statistics of one part are tried for up to 8 parts, if their divisors are within 2 % of those that fit y.
+    The last part may be shorter. Statistics of one part are tried for up to 8 equal parts, if their divisors
+    are within 2 % of those that fit y.
     """
-    for axis, parts, shape, *statistics in _share_out(case):
-        mean, square = (np.broadcast_to(values, shape).reshape(case.x.shape) for values in statistics)
-        values: dict[str, Any] = {"name": case.name_axis(axis), "parts": parts}
-        if parts < case.x.shape[axis]:  # other axes are the fault of other rows
-            yield from label([Variant(mean, square=square)], **values, which="each by itself")
-        for part in range(parts if parts <= _MOST_NAMED else 0):
-            mean, square = (each.take(part % each.shape[axis], axis) for each in statistics)
+    for name, axis, size, *statistics in _share_out(case, is_even=False):
+        length, parts = case.x.shape[axis], statistics[0].shape[axis]
+        if size > 1:  # other axes are the fault of other rows
+            mean, square = (each.repeat(size, axis).take(range(length), axis) for each in statistics)
+            which = f"up to {size} long, each by itself" if length % size else "each by itself"
+            yield from label([Variant(mean, square=square)], name=name, parts=parts, which=which)
+        for part in range(parts if parts <= _MOST_NAMED and length % size == 0 else 0):
+            mean, square = (each.take([part], axis) for each in statistics)
             if is_near(case.used.divisor, case.root(square)):
                 one = Variant(mean, square=square)
-                yield from label([one], 1, **values, which=f"part {part} alone")
+                yield from label([one], 1, name=name, parts=parts, which=f"part {part} alone")
 
 
 def _average_parts(case: Case) -> Iterator[Variant]:
@@ -187,19 +194,23 @@ def _average_parts(case: Case) -> Iterator[Variant]:
 
     Each part's variance is about its own mean; a norm without mean has only the second, of root mean squares.
     """
-    for axis, parts, _, _, square in _share_out(case):
-        averaged = [square.mean(axis)] if case.centres else []
-        averaged.append(np.sqrt(square).mean(axis) ** 2)
+    for name, axis, _, _, square in _share_out(case, is_even=True):
+        averaged = [square.mean(axis, keepdims=True)] if case.centres else []
+        averaged.append(np.sqrt(square).mean(axis, keepdims=True) ** 2)
         variants = (Variant(square=one) for one in averaged)
-        yield from label(variants, 1, name=case.name_axis(axis), parts=parts)
+        yield from label(variants, 1, name=name, parts=square.shape[axis])
 
 
 def _count_alike(case: Case) -> Iterator[Variant]:
-    """Yield variants with a reduced axis in two unequal parts, whose statistics are averaged without weights.
+    """Yield variants with a reduced axis in unequal parts, whose statistics are averaged without weights.
 
     The kernel's variance is the mean of the parts' mean squares about its mean, or of their own variances. Of
-    each form, the length of the first part is tried that leads nearest to the divisors recovered from y.
+    each form with two parts, the length of the first is tried that leads nearest to the divisors recovered from
+    y. With a mask, parts are equal, but unequal numbers of their values count.
     """
+    if case.counted is not None:
+        yield from _count_masked_alike(case)
+        return
     shape = case.centre.shape
     unbiasing, divisor = (values.reshape(-1, 1) for values in (case.unbiasing, case.used.divisor))
     for name, *line in list_lines(case) if case.centres else ():
@@ -219,6 +230,26 @@ def _count_alike(case: Case) -> Iterator[Variant]:
                 yield from label([one], 1, name=name, first=first, rest=length - first)
 
 
+def _count_masked_alike(case: Case) -> Iterator[Variant]:
+    """Yield variants with the mean of the means of equal parts of an axis, in which unequal numbers count.
+
+    The variance is the mean of the parts' variances, or of their squares about that mean.
+    """
+    assert case.counted is not None
+    first = case.lay_rows(case.counted.astype(np.float64))[(0,) * (case.x.ndim - len(case.axes))]
+    for name, axis, size, means, squares in _share_out(case, is_even=True) if case.centres else ():
+        line = np.moveaxis(first, sorted(case.axes).index(axis), 0)
+        counts = [str(np.count_nonzero(line[start : start + size])) for start in range(0, len(line), size)]
+        mean, head = means.mean(axis, keepdims=True), counts[:-1][:_MOST_NAMED]
+        values = {
+            "name": name,
+            "first": ", ".join(head + ["…"] * (len(counts) > len(head) + 1)),
+            "rest": counts[-1],
+        }
+        for square in (squares, squares + (means - mean) ** 2) if len({*counts}) > 1 else ():
+            yield from label([Variant(mean, square=square.mean(axis, keepdims=True))], 1, **values)
+
+
 def _split(values: Floats) -> Floats:
     """Return sums over the first k values of the last axis, and over the rest, for each k below its length."""
     heads = np.cumsum(values, -1)
@@ -229,13 +260,13 @@ COUNTING: Sequence[Row] = (
     Row("stats-slice", _take_other_slice, "slice"),
     Row("stats-padded-variance", _pad("variance"), "mean whole"),
     Row("stats-padded-mean", _pad("mean"), "mean whole"),
-    Row("stats-padded", _pad("both"), "whole"),
+    Row("stats-padded", _pad("both"), "mean whole"),
     Row("stats-count", _miscount),
     Row("stats-partial", find_weighted("partial"), "whole"),
     Row("stats-tail-skipped", find_weighted("tail-skipped"), "whole"),
     Row("stats-shard", _shard),
+    Row("stats-alike", _count_alike),
     Row("stats-weighted", find_weighted("weighted"), "whole"),
     Row("stats-averaged", _average_parts),
-    Row("stats-alike", _count_alike, "whole"),
 )  # fmt: skip
 """In the order of likelihood: of rows that explain equally much, the first is named."""

@@ -12,7 +12,7 @@ import numpy as np
 from normcli.checking.fault import Row
 from normcli.identifying.faults.tables.counting import add_zeros, divide_sums
 from normcli.identifying.faults.tables.dividing import list_moments
-from normcli.identifying.faults.variant import Variant, label
+from normcli.identifying.faults.variant import MOST_SHIFTS, Variant, is_near, label
 from normcli.numerics.statistics.divisor import find_freedom
 
 if TYPE_CHECKING:
@@ -60,7 +60,11 @@ def _count_all(case: Case) -> Iterator[Variant]:
 
 
 def _move_ends(case: Case) -> Iterator[Variant]:
-    """Yield variants in which each run of values that count, along an axis, begins or ends at a neighbour."""
+    """Yield variants in which runs of values that count, along an axis, begin or end elsewhere.
+
+    They are a neighbour longer or shorter, counted from the end, cut at an index, or of other samples: those of
+    the samples in the order of their lengths.
+    """
     counted = case.counted
     assert counted is not None  # of every row that needs a mask
     for axis, length in enumerate(counted.shape):
@@ -71,9 +75,20 @@ def _move_ends(case: Case) -> Iterator[Variant]:
         moved = {
             "ends one later": counted | before, "ends one earlier": counted & after,
             "begins one later": counted & before, "begins one earlier": counted | after,
+            "is counted from the end": np.flip(counted, axis),
         }  # fmt: skip
+        name, lengths = case.name_axis(axis), counted.sum(axis, keepdims=True)
+        for along in (along for along in case.axes if along != axis and counted.shape[along] > 1):
+            order = np.broadcast_to(np.argsort(-lengths, along, kind="stable"), counted.shape)
+            words = f"is of another {case.name_axis(along)}, in the order of lengths"
+            moved[words] = np.take_along_axis(counted, order, along)
         for what, other in moved.items():
-            yield from label(_count(case, other), name=case.name_axis(axis), what=what)
+            yield from label(_count(case, other), name=name, what=what)
+        index = np.arange(length).reshape([-1 if other == axis else 1 for other in range(counted.ndim)])
+        for end in range(1, min(length, MOST_SHIFTS)):
+            both = next(_count(case, counted & (index < end)))
+            if is_near(case.used.divisor, case.find_divisor(both)):
+                yield from label([both], 1, name=name, what=f"ends before {name}={end}")
 
 
 def _count_masked(case: Case) -> Floats:

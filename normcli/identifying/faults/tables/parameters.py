@@ -83,10 +83,12 @@ def _reorder(case: Case, moves: Callable[[int], Mapping[int, NDArray[np.intp]]])
     whole = np.broadcast_shapes(case.gamma.shape, case.beta.shape)
     shape = case.plan.grid.merge_shape(whole)
     own = [np.broadcast_to(p, whole).reshape(shape) for p in (case.gamma, case.beta)]
+    several = np.count_nonzero(np.greater(shape, 1)) > 1
     for axis, length in enumerate(shape):
+        along = f" along {case.plan.grid.layout.name(axis)}" if several else ""
         for shift, order in moves(length).items():
             gamma, beta = (p.take(order, axis).reshape(whole) for p in own)
-            yield from label(_replace(case, gamma, beta), int(shift != 0), by=shift)
+            yield from label(_replace(case, gamma, beta), int(shift != 0), by=shift, along=along)
 
 
 def _roll(case: Case) -> Iterator[Variant]:

@@ -97,9 +97,14 @@ _FEW_GROUPS = 8
 """The groups in which runs are sought."""
 
 
+def choose_step(length: int, most: int) -> int:
+    """Return the least power of two of which at most `most` multiples are up to a length."""
+    return 1 << max(0, -(-length // most) - 1).bit_length()
+
+
 def _list_ends(period: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the first indices of the runs to try in a period, and the indices behind their last ones."""
-    step = 1 << max(0, -(-period // _MOST_ENDS) - 1).bit_length()
+    step = choose_step(period, _MOST_ENDS)
     ends = sorted({*range(0, period, step), 1, period - 1, period})
     first, end = np.array([pair for pair in itertools.combinations(ends, 2) if pair != (0, period)]).T
     return first, end
