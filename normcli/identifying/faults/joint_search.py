@@ -210,7 +210,11 @@ def _find_parts_of_right(case: Case) -> Iterator[Found]:
     return _find_parts(case, ())
 
 
-def _find_parts(case: Case, rows: Sequence[Row] | None = STATISTICS) -> Iterator[Found]:
+_OF_GROUPS = tuple(row for row in STATISTICS if row.id != "stats-shard")
+"""The rows of statistics that are tried beside a wrong region, which may hide all parts of a group but one."""
+
+
+def _find_parts(case: Case, rows: Sequence[Row] | None = _OF_GROUPS) -> Iterator[Found]:
     """Yield findings that only a region of y is wrong; outside, y is the norm's result, right or with a fault.
 
     Each also says what fills the region, or only that it is wrong. The region may be a few scattered values.
