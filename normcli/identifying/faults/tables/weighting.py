@@ -74,7 +74,10 @@ class Run(NamedTuple):
         )
 
     def describe(self, name: str, length: int) -> str:
-        """Return what sums do with values along an axis, as `count l=8 … 15 twice`."""
+        """Return the words for sums with these weights along an axis, given its name and length.
+
+        Such as `count l=8 … 15 twice`, `leave out …`, or `are of … alone`.
+        """
         last = "" if self.end == self.first + 1 else f" … {self.end - 1}"
         where = f"{name}={self.first}{last}"
         if self.period < length:
