@@ -60,11 +60,13 @@ def count_means(c: WrongGradient) -> Iterator[Detailed]:
 def fit_factor(c: WrongGradient, **none: float) -> Detailed | None:
     """Return dx's terms with the factor that fits best on the term that `none` leaves out: `a` or `b` is 0.
 
-    None if no factor fits, or if it is 1 in 3 digits.
+    None if no factor fits, if it is 1 in 3 digits, or if it is above n: a sum in place of a mean is n means.
     """
     factor = _find_factor(c, **none)
     words = f"{factor:.3g}"
-    return None if words in ("1", "nan") else ((words,), c.t.scale(**dict.fromkeys(none, factor)))
+    if words == "1" or not abs(factor) < c.t.size + 0.5:
+        return None
+    return (words,), c.t.scale(**dict.fromkeys(none, factor))
 
 
 def _find_factor(c: WrongGradient, **none: float) -> float:

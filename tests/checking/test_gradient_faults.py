@@ -286,6 +286,17 @@ def test_gamma_that_is_left_out_of_one_mean_is_named():
     assert name_all(find("rms", "dx", wrong, data, eps=1e-5)) == ["dx-gamma-means"]
 
 
+@pytest.mark.parametrize("factor", [3.0, 48.0, 402.0])
+def test_a_mean_is_at_most_a_sum(factor):
+    x, dy, gamma, beta = draw("bn")
+    right = backward(x, dy, "bn", gamma=gamma).dx.astype(np.float64)
+    g = (dy * gamma[:, None]).astype(np.float64)
+    std = np.sqrt(x.astype(np.float64).var((0, 2), keepdims=True) + 1e-5)
+    actual = right + (1.0 - factor) * g.mean((0, 2), keepdims=True) / std
+    named = name_all(find("bn", "dx", actual, (x, dy, gamma, beta)))
+    assert named == (["dx-mean-factor"] if factor <= 48.0 else [])
+
+
 @pytest.mark.parametrize(
     ("stop", "where"), [(slice(12, None), "l=12 … l=15"), (slice(2), "l=0 … l=1"), (slice(15, None), None)]
 )
